@@ -134,8 +134,11 @@ def _lost_answer(lost: LostCheck) -> str:
     broken = (lost.b.facts.answer and lost.b.facts.answer.broken_rules) or ()
     if not broken:  # in the run that is shown
         return "the answer kept its rules in A and does not in B"
-    said = first_of([f"{rule.words} '{brief(rule.text, 40)}'" for rule in broken], 2)
-    return f"the answer {said}, and kept its rules in A"
+    said = [f"{rule.words} '{brief(rule.text, 40)}'" for rule in broken[:2]]
+    more = len(broken) - len(said)
+    said += [f"breaks {more} more {'rule' if more == 1 else 'rules'}"] if more else []
+    listed = " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
+    return f"the answer {listed}; in A it broke no rule"
 
 
 def _lost_refusal(lost: LostCheck) -> str:
@@ -146,8 +149,8 @@ def _lost_refusal(lost: LostCheck) -> str:
 def _lost_citations(lost: LostCheck) -> str:
     answer = lost.b.facts.answer
     if answer and answer.citations.has_any:
-        return "its citations all led to chunks in A, and not all do in B"
-    return "its citations led to chunks in A, and it cites nothing in B"
+        return "a citation leads to no chunk; in A all led to one"
+    return "the answer cites nothing; in A all citations led to a chunk"
 
 
 def _forbidden_hits(lost: LostCheck) -> str:

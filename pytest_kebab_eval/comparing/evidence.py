@@ -63,6 +63,13 @@ class QueryEvidence(Value, frozen=True):
     cited_a: tuple[bool, ...] = ()  # for each citation of the answer, whether it resolves to a chunk
     cited_b: tuple[bool, ...] = ()
     passages: tuple[KnownPassage, ...] = ()  # the targets and their alternatives, as far as known
+    stored_b: int | None = None  # how many hits B has, where those above are not all
+
+    @property
+    def hits_of_b(self) -> str:
+        """`10 hits`: how many run B stored."""
+        stored = self.stored_b if self.stored_b is not None else len(self.b.hits) if self.b else 0
+        return f"{stored} {'hit' if stored == 1 else 'hits'}"
 
     def expected_passage(self, target: str) -> KnownPassage:
         """What is known of a target; perhaps only its id."""
@@ -89,6 +96,7 @@ class QueryEvidence(Value, frozen=True):
     def for_message(self, query: GoldenQuery, comparison: QueryComparison | None) -> QueryEvidence:
         """Only what the message of a failure shows: where all queries fail, thousands have to be kept."""
         a, b, rank_in_a = self.a, self.b, comparison.a_hit_rank if comparison else None
+        stored_b = len(b.hits) if b else None
         if a is not None:
             a = msgspec.structs.replace(a, hits=(), answer=_for_message(a.answer))
         if b is not None:
@@ -99,7 +107,7 @@ class QueryEvidence(Value, frozen=True):
             ]
             b = msgspec.structs.replace(b, hits=tuple(near), answer=_for_message(b.answer))
         passages = tuple(self.show_target(query, passage.id, _LONGEST_SHOWN) for passage in self.passages)
-        return msgspec.structs.replace(self, a=a, b=b, passages=passages)
+        return msgspec.structs.replace(self, a=a, b=b, passages=passages, stored_b=stored_b)
 
     def _hit_for_message(self, query: GoldenQuery, hit: Hit) -> Hit:
         text = self.show_hit(query, hit, _LONGEST_SHOWN).text

@@ -18,7 +18,7 @@ from pytest_kebab_eval.comparing.deltas import (
     significance_in,
 )
 from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_family
-from pytest_kebab_eval.comparing.significance import least_p
+from pytest_kebab_eval.comparing.significance import NO_EVIDENCE, TOO_FEW, least_p
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.combining import Pairs
@@ -140,7 +140,9 @@ def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
         return judged._replace(
             passed=False, reason=f"{judged.reason}; nothing could fail this gate, {found.from_a}"
         )
-    return judged if gate.unless_p_above is None else _unless(gate, gate.unless_p_above, compared, judged)
+    if gate.unless_p_above is not None:
+        return _unless(gate, gate.unless_p_above, compared, judged)
+    return judged._replace(reason=f"{judged.reason}{_chance(gate, compared, judged, found.limit)}")
 
 
 def _some_value_fails(op: str, limit: Decimal, ends: tuple[Decimal, Decimal]) -> bool:
@@ -161,6 +163,21 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
     excused = Decimal(str(found.p)) > limit
     reason = f"{judged.reason}; p = {found.p:g} {'>' if excused else '<='} {limit}"
     return judged._replace(passed=excused, reason=reason)
+
+
+def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> str:
+    """That the change which fails a gate may be chance; nothing where it is evidence, or there is no test."""
+    aggregate_a = compared.totals.aggregate_a
+    in_a = aggregate_a.value(gate.metric, judged.part) if aggregate_a else None
+    if judged.passed or in_a is None:
+        return ""
+    met_in_a = gate.delta or OPERATORS[gate.op](Decimal(str(in_a)), limit)
+    if not met_in_a or (gate.delta and not gate.got_worse(Decimal(str(judged.value)))):
+        return ""
+    found = significance_in(compared.a, compared.b, gate.metric, judged.part)
+    if found is None or found.p is None or found.verdict not in (NO_EVIDENCE, TOO_FEW):
+        return ""
+    return f"; chance alone may explain the change (p = {found.p:g})"
 
 
 def _too_few(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> str:
@@ -217,12 +234,14 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
         return _Value(None)
     before = Decimal(str(in_a))
     whose = f"{brief(compared.name_a, 40)}'s" if gate.vs else "A's"
-    share = f" ({100 * value / abs(in_a):+.2f}% of {whose} {_plain(in_a)})" if gate.percent and in_a else ""
+    said = _plain(value)
+    if gate.percent and in_a:  # what is judged comes first
+        said = f"{100 * value / abs(in_a):+.2f}% ({said} of {whose} {_plain(in_a)})"
     n = pairs_in(compared.a, compared.b, part).changes(_metric(gate, compared)).n
     return _Value(
         value,
         number * abs(before) if gate.percent else number,
-        f"{_name(gate, compared, part)} is {_plain(value)}{share} over {_queries(n)}",
+        f"{_name(gate, compared, part)} is {said} over {_queries(n)}",
         (least - most, most - least),
         (least - before, most - before),
         f"{whose} being {_plain(in_a)}",

@@ -68,7 +68,7 @@ class TerminalSummary:
             for comparison in report.per_query:
                 yield from query_lines(comparison)
         lines = list(summary(report, all_metrics=self._kebab.settings.all_metrics))
-        yield from lines if verbosity >= IN_FULL else lines[-1:]
+        yield from lines if verbosity >= IN_FULL else lines[:1]
         if verbosity >= IN_FULL:
             hint = review_hint(report, self._source.load_golden().by_id(), self._source.evidence)
             yield from [Line(hint)] if hint else ()

@@ -61,7 +61,7 @@ def explain(
     if evidence is None or comparison is None:
         return "\n".join([verdict.reason, asked, f"  golden    {where}"])
     failed = FailedQuery(query, comparison, evidence)
-    lines, label = [_with_headings(verdict.reason, failed), asked], ""
+    lines, label = [failed.reason(verdict.reason), asked], ""
     for fact in failed.facts():
         lines.append(f"  {fact.label if fact.label != label else '':<9} {in_text(fact.words)}")
         label = fact.label
@@ -72,13 +72,6 @@ def explain(
         lines.append(f"  top hits of run B ({marks}){f'; {unlabelled}' if unlabelled else ''}")
         lines += _top_hits(failed)
     return "\n".join(lines)
-
-
-def _with_headings(reason: str, failed: FailedQuery) -> str:
-    """The reason with the headings of lost chunks before their ids, which often say nothing."""
-    lost = failed.comparison.lost
-    headed = [failed.evidence.expected_passage(target).under_heading for target in lost]
-    return reason.replace(f"lost {first_of(lost, 2, 50)}", f"lost {first_of(headed, 2, 100)}", 1)
 
 
 def in_text(words: Words) -> str:
@@ -103,12 +96,19 @@ def _top_hits(failed: FailedQuery) -> Iterator[str]:
 def summary(
     report: CompareReport, *, all_metrics: bool = False, flag: str = "--kebab-all-metrics"
 ) -> Iterator[Line]:
-    """The comparison in total, in 80 columns; the flag is what shows all metrics."""
+    """The comparison in total, the verdict first, in 80 columns; the flag is what shows all metrics."""
     everything = metric_rows(report)
     shown = everything if all_metrics else shortlist(report, MAX_METRICS)
+    yield Line(headline(report), -1 if has_failed(report) else 1)
+    for problem in report.problems:
+        yield Line(f"ERROR: {problem}", -1)
     if report.run_a:
         changed = changed_settings(report.config_changes, _SETTINGS_SHOWN)
         yield Line(f"changed in the configuration: {changed}")
+    for gate in report.gates:
+        state = "skipped" if gate.skipped else "holds" if gate.passed else "FAILED"
+        yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
+        yield Line(f"     {gate.reason}")
     yield from _metric_lines(report, shown)
     left_out = len(everything) - len(shown)
     if left_out:
@@ -123,17 +123,10 @@ def summary(
     covered = coverage(report)
     if covered:
         yield Line(covered, -1)
-    for gate in report.gates:
-        state = "skipped" if gate.skipped else "holds" if gate.passed else "FAILED"
-        yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
-        yield Line(f"     {gate.reason}")
     if report.not_in_golden:
         yield Line(f"not in the golden file: {first_of(report.not_in_golden, 5)}")
     for warning in report.warnings:
         yield Line(f"warning: {warning}", -1)
-    for problem in report.problems:
-        yield Line(f"ERROR: {problem}", -1)
-    yield Line(headline(report), -1 if has_failed(report) else 1)
 
 
 def _noise_lines(report: CompareReport) -> Iterator[Line]:

@@ -25,9 +25,10 @@ from pytest_kebab_eval.model import (
     is_labelled,
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import first_of, printable
 from pytest_kebab_eval.text.excerpts import differing_text, excerpt
 
+_NOT_FOUND = "not found"
 _TARGETS_SHOWN = 3
 _RULES_SHOWN = 5
 _TEXT_WIDTH = 110  # characters of a passage's text
@@ -66,15 +67,30 @@ class FailedQuery(Value, frozen=True):
         yield from (Fact("expected", words) for words in self._expected())
         if comparison.kind is not None:
             yield Fact("run A", self._state(comparison.a_hit_rank, evidence.a, readable=evidence.readable_a))
-        yield Fact("run B", self._state(comparison.b_hit_rank, evidence.b, readable=evidence.readable_b))
+        state = self._state(comparison.b_hit_rank, evidence.b, readable=evidence.readable_b)
+        if state == [_NOT_FOUND] and not evidence.correct_b:
+            state = [f"{_NOT_FOUND} among its {evidence.hits_of_b}"]
+        yield Fact("run B", state)
         both_readable = evidence.readable_a and evidence.readable_b
         if comparison.cause and both_readable:
-            yield Fact("cause", [f"{comparison.cause}: {CAUSES[comparison.cause]}"])
+            yield Fact("cause", [f"{comparison.cause}: {self.cause_words()}"])
         yield from self._lost()
         yield from self._answers()
         yield from self._forbidden()
         if comparison.note and both_readable:
             yield Fact("note", [Foreign(comparison.note, 1000)])
+
+    def cause_words(self) -> str:
+        """The cause in words, with the number of hits that run B stored where that matters."""
+        words = CAUSES.get(self.comparison.cause or "", "")
+        is_gone = self.comparison.cause == "gone" and self.evidence.b is not None
+        return words.replace("the hits", f"the {self.evidence.hits_of_b}") if is_gone else words
+
+    def reason(self, reason: str) -> str:
+        """Why the query failed, with the headings of lost chunks before their ids."""
+        lost = self.comparison.lost
+        headed = [self.evidence.expected_passage(target).under_heading for target in lost]
+        return reason.replace(f"lost {first_of(lost, 2, 50)}", f"lost {first_of(headed, 2, 100)}", 1)
 
     def _expected(self) -> Iterator[Words]:
         """The targets with their texts, then the rules for the answer."""
@@ -117,7 +133,7 @@ class FailedQuery(Value, frozen=True):
             return ["error: ", Foreign(result.error, 72)]
         if self.query.can_be_answered is False or not self.evidence.expected:
             return [_said(result.answer)]
-        return ["not found" if rank is None else f"rank {rank}"]
+        return [_NOT_FOUND if rank is None else f"rank {rank}"]
 
     def _lost(self) -> Iterator[Fact]:
         """The lost targets, and what B has in their place."""
@@ -147,12 +163,12 @@ class FailedQuery(Value, frozen=True):
         width = text_width(passage_of(hit), self.columns)
         return passage_words(self.evidence.show_hit(self.query, hit, width), self.columns)
 
-    def _names(self, names: Sequence[str], quote: str = "") -> Words:
-        """Names with commas between them, each cut to its share of a line."""
+    def _names(self, names: Sequence[str], quote: str = "", room: int = 0) -> Words:
+        """Names with commas between them, each cut to its share of a line, less the room for what follows."""
         words: list[str | Foreign] = []
         for name in names:
             words += [", "] if words else []
-            words.append(Foreign(name, min(60, self.columns // len(names) - 4), quote))
+            words.append(Foreign(name, min(60, (self.columns - room) // len(names) - 4), quote))
         return words
 
     def _answers(self) -> Iterator[Fact]:
@@ -171,9 +187,18 @@ class FailedQuery(Value, frozen=True):
             for rule in broken_rules(self.query, answer.text)[:_RULES_SHOWN]:
                 yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
         if "citation" in checks:
-            paths = [cited.citation.path for cited in answer.citations if cited.citation]
-            shown = [path for path in paths if path][:_RULES_SHOWN]
-            yield Fact("cites", self._names(shown) or ["nothing"])
+            if before is not None:
+                yield Fact("cites A", self._citations(before, self.evidence.cited_a))
+            yield Fact("cites B", self._citations(answer, self.evidence.cited_b))
+
+    def _citations(self, answer: Answer, resolves: Sequence[bool]) -> Words:
+        """What an answer cites, and how much of that leads to no chunk."""
+        paths = [(cited.citation and cited.citation.path) or cited.chunk_id for cited in answer.citations]
+        shown = self._names([path for path in paths if path][:_RULES_SHOWN], room=30)
+        lost = resolves.count(False)
+        of = f"{lost} of {len(resolves)} " if len(resolves) > 1 else ""
+        remark = f" ({of}{'leads' if lost == 1 else 'lead'} to no chunk)" if lost else ""
+        return [*(shown or ["something without a path" if paths else "nothing"]), remark]
 
     def _answer_words(self, answer: Answer, other: Answer | None) -> Words:
         """An answer, cut around what a rule names and the other lacks, else around where they differ."""

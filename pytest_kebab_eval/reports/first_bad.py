@@ -51,8 +51,8 @@ def doubt_words(sureness: float | None, candidates: int) -> str:
 
 # Shown wherever `doubt_words` are.
 DOUBT_MEANING = (
-    "How sure: the probability that the query was lost in this run, and in no other that is stored; more"
-    " runs make it surer, and kebab-eval blame names those not ruled out"
+    "n % sure: how likely it is that a query began to fail in this run. It may have begun in another, if it"
+    " passed or failed there by luck: more runs make it surer, and kebab-eval blame names those not ruled out"
 )
 
 

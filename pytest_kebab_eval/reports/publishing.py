@@ -22,7 +22,7 @@ from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import render_markdown
 from pytest_kebab_eval.reports.context import Context
 from pytest_kebab_eval.reports.first_bad import find_first_bad
-from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.reports.wording import counted, failed_queries
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
 from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable, shown_path
@@ -83,7 +83,9 @@ def publish(
             path = directory / f"report.{form}"
             with _step(f"cannot write {shown_path(path)}", published):
                 write_whole(path, render(form, source, published.errors), follow_link=False)
-                published.done.append(f"report: {shown_path(path)}")
+                is_for_failures = form == "html" and failed_queries(evaluation.report)
+                label = "all failures side by side" if is_for_failures else "report"
+                published.done.append(f"{label}: {shown_path(path)}")
     return published
 
 

@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
-from pytest_kebab_eval.model import ComparisonKind, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import brief, first_of
 
@@ -28,7 +28,7 @@ CAUSES = {
     "same_text": "run B has the expected text, under an id that nobody labelled",
     "not_in_index": "the index no longer has the expected chunk",
     "wrong_chunk": "the right document, but another part of it",
-    "gone": "the expected passage is not in what run B stored",
+    "gone": "the expected passage is not among the hits that run B stored",
     "not_cited": "the answer does not cite what it should",
     "no_answer": "run B has no answer to this query",
     "refused": "run B refused to answer",
@@ -40,6 +40,12 @@ CAUSES = {
 
 _XFAIL = "xfail"  # stands for a check where a query fails because it no longer does
 MOVEMENT = ("overlap@10", "rbo")
+_RANK_WORDS = {
+    ComparisonKind.WIN: "better",
+    ComparisonKind.DRAW: "the same",
+    ComparisonKind.LOSS: "worse",
+    ComparisonKind.REGRESSION: "no longer found",
+}
 NAMES_SHOWN = 3
 
 
@@ -96,22 +102,19 @@ def _main_sentence(report: CompareReport) -> str:
     in_part = [query.query_id for query in report.per_query if query.is_partial_loss]
     told = [query.query_id for query in partial_losses(report)]
     if told:
-        losses = f"{_further(in_part, failed)}{'partial loss' if len(told) == 1 else 'partial losses'}"
+        others = "further " if not {*in_part}.isdisjoint(failed) else ""
+        losses = f"{others}{'partial loss' if len(told) == 1 else 'partial losses'}"
         names = first_of(told, NAMES_SHOWN, 40)
         notes.append(f"{len(told)} {losses} (a target lost, another still found: {names})")
-    all_worse = [query.query_id for query in report.per_query if query.kind is ComparisonKind.LOSS]
-    worse = len({*all_worse}.difference(failed))
-    notes += [f"{worse} {_further(all_worse, failed)}ranked worse"] if worse else []
+    all_worse = {query.query_id for query in report.per_query if query.kind is ComparisonKind.LOSS}
+    worse = len(all_worse.difference(failed))
+    others = "" if not failed else "other " if worse == 1 else "others "
+    notes += [f"{worse} {others}ranked worse"] if worse else []
     if report.problems:
         return f"This comparison cannot be relied on{f'; {said}' if failed and report.run_a else ''}."
     if not failed and worse_by_noise(report):
         notes.insert(0, _noisy(report, queries))
     return f"{'; '.join(filter(None, [said, ', '.join(notes)]))}."
-
-
-def _further(names: Collection[str], failed: Collection[str]) -> str:
-    """Said of those that did not fail, where others of the kind did."""
-    return "" if {*names}.isdisjoint(failed) else "further "
 
 
 def failed_queries(report: CompareReport) -> list[QueryComparison]:
@@ -142,7 +145,7 @@ def checks_failed(report: CompareReport, query: QueryComparison) -> tuple[str, .
 
 
 def _by_check(report: CompareReport, names: Collection[str]) -> str:
-    """`retrieval 4, answer 2; 1 on both`: how many queries failed on each check, the most first."""
+    """`retrieval 4, answer 2; 1 query failed both`: how many queries failed on each check, the most first."""
     wanted = {*names}
     failed = [checks_failed(report, query) for query in report.per_query if query.query_id in wanted]
     counts = Counter(check for checks in failed for check in checks)
@@ -152,8 +155,11 @@ def _by_check(report: CompareReport, names: Collection[str]) -> str:
         f"{counts[check]} passed despite xfail" if check == _XFAIL else f"{check} {counts[check]}"
         for check in in_order
     )
-    several = sum(len(checks) > 1 for checks in failed)
-    return f"{listed}; {several} on {'both' if len(counts) == 2 else 'several'}" if several else listed
+    several = [len(checks) for checks in failed if len(checks) > 1]
+    if not several:
+        return listed
+    which = "both" if len(counts) == 2 else "two checks" if {*several} == {2} else "several checks"
+    return f"{listed}; {counted(len(several), 'query')} failed {which}"
 
 
 def worse_by_noise(report: CompareReport) -> list[str]:
@@ -210,14 +216,13 @@ def verdict_effect(report: CompareReport) -> str:
 
 
 def rank_changes(report: CompareReport) -> str:
-    """`ranks: 2 wins, 1 loss, 4 draws, 1 regression`, and `3 new` if there are any."""
-    *kinds, _ = ComparisonKind
+    """`ranks of the first correct hit: 2 better, 4 the same, …`, and what is rare."""
     new = report.count(ComparisonKind.NEW)
-    counts = [counted(report.count(kind), kind.value) for kind in kinds]
+    counts = [f"{report.count(kind)} {words}" for kind, words in _RANK_WORDS.items()]
     partial = sum(query.is_partial_loss for query in report.per_query)
     counts += [f"{new} new"] if new else []
     counts += [counted(partial, "partial loss")] if partial else []
-    return f"ranks: {', '.join(counts)}"
+    return f"ranks of the first correct hit: {', '.join(counts)}"
 
 
 def coverage(report: CompareReport) -> str | None:
@@ -243,11 +248,16 @@ def coverage(report: CompareReport) -> str | None:
 
 
 def match_counts(report: CompareReport) -> str:
-    """How the hits were matched, such as `exact: chunk 7, document 1`."""
+    """How hits were matched: `by chunk id: 7 queries, by document: 1 query`, and a mode that is not exact."""
     if report.deltas is None:
         return report.aggregate_b.match
-    counts = ", ".join(f"{by} {n}" for by, n in report.deltas.matched_by.items() if n)
-    return f"{report.deltas.chunker_version_match}: {counts or 'nothing to match'}"
+    counts = [
+        f"by {'chunk id' if by == 'chunk' else by}: {counted(n, 'query')}"
+        for by, n in report.deltas.matched_by.items()
+        if n
+    ]
+    mode = report.deltas.chunker_version_match
+    return f"{', '.join(counts) or 'nothing'}{'' if mode == MatchMode.EXACT.value else f' ({mode})'}"
 
 
 def movement(report: CompareReport) -> str | None:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
 from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult, Value
+from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
     Packing,
@@ -95,7 +96,12 @@ class DetailBlocks:
                 if names is not None:
                     names.number(details)
             if reason := self._index.reason(query.id):
-                details["why"] = short(reason, REASON_SHOWN)
+                shown = (
+                    FailedQuery(query, comparison, found[1]).reason(reason)
+                    if comparison and found
+                    else reason
+                )
+                details["why"] = short(shown, REASON_SHOWN)
             if command := self._index.review(query.id):
                 details["review"] = short(command, TEXT_SHOWN)
             encoded.append(msgspec.json.encode(details))

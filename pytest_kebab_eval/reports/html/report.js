@@ -172,24 +172,18 @@
   // -- a query that is open: what failed, then what was expected, hits and answers
 
   function body(query, all) {
-    const both = [answers(query, all), retrieved(all, query)];
+    const both = [answers(all), retrieved(all, query)];
     const parts = saysAnswer(query) ? both : both.reverse();
     return el("div", "body", query.lost && failures(query, all), question(query, all), ...parts,
       facts(query, all), all.left_out && leftOut(Boolean(all.b)));
   }
 
   const saysAnswer = (query) => (query.checks ?? []).some((check) => ABOUT_ANSWERS.has(check));
-  const listsBroken = (query) => Boolean(query.lost) && saysAnswer(query); // in the box of what failed
 
   function failures(query, all) {
     const checks = (query.checks ?? ["failed"]).join(", ");
     const sentence = all.why ?? data.causes[query.cause] ?? query.note ?? "";
-    const said = listsBroken(query) ? all.b?.answer : null;
-    const unsaid = ([, what, kept]) => !kept && !sentence.includes(`'${what}'`);
-    const broken = (said?.rules ?? []).filter(unsaid).map(([rule, what]) => el("li", "", `it ${rule} `, el("code", "", what)));
-    const astray = (said?.cites ?? []).filter(([, , resolves]) => !resolves)
-      .map(([marker, where]) => el("li", "", `it cites ${marker} `, el("code", "", where), ", which leads nowhere"));
-    return el("div", "failures", el("b", "", `✗ ${checks}: `), sentence, el("ul", "", ...broken, ...astray));
+    return el("div", "failures", el("b", "", `✗ ${checks}: `), sentence);
   }
 
   function question(query, all) {
@@ -279,16 +273,14 @@
   function hits(letter, all, query) {
     const other = all[letter === "a" ? "b" : "a"];
     const elsewhere = new Map((other?.hits ?? []).map(([rank, which]) => [all.hits[which][0] || which, rank]));
-    const lost = new Set(all.lost);
     const gained = new Set(all.gained);
-    return el("ol", "hits", ...all[letter].hits.map(([rank, which, right, score]) => {
+    return el("ol", "hits", ...(letter === "b" ? missing(all, query) : []), ...all[letter].hits.map(([rank, which, right, score]) => {
       const chunk = all.hits[which][0];
       const there = elsewhere.get(chunk || which);
-      const gone = right && letter === "a" && (lost.has(chunk) || query.kind === "regression");
       const isNew = right && letter === "b" && (gained.has(chunk) || (all.a && query.kind === "win" && query.a === "miss"));
       const forbidden = letter === "b" && (all.forbidden ?? []).includes(rank);
       const marks = [];
-      if (right) marks.push(el("span", gone ? "no-ok" : "ok", gone ? "✗ expected · lost in B" : isNew ? "✓ expected, gained" : "✓ expected"));
+      if (right) marks.push(el("span", "ok", isNew ? "✓ expected, gained" : "✓ expected"));
       if (forbidden) marks.push(el("span", "no-ok", "✗ forbidden"));
       const notes = [];
       if (data.same_ids && !other.gone && there !== rank) {
@@ -297,13 +289,30 @@
       }
       if (score !== undefined) notes.push(`score ${Number(score.toPrecision(4))}`);
       const cell = passage(all.hits[which], marks, notes);
-      return el("li", forbidden ? "forbidden" : right ? `right${gone ? " gone" : ""}` : "", el("span", "no", String(rank)), cell);
+      return el("li", forbidden ? "forbidden" : right ? "right" : "", el("span", "no", String(rank)), cell);
     }));
+  }
+
+  // What A found and B did not, where one looks for it: above B's hits.
+  function missing(all, query) {
+    const known = new Map(all.hits.map((hit) => [hit[0], hit]));
+    const rankIn = (side, id) => side?.hits?.find(([, which, right]) => right && all.hits[which][0] === id)?.[0];
+    const total = all.b.hits.length + all.b.more;
+    const stored = `not among the ${number(total)} ${total === 1 ? "hit" : "hits"} that run B stored`;
+    const low = query.kind === "regression" ? all.b.hits.find(([, , right]) => right)?.[0] : undefined;
+    return (all.lost ?? []).map((id) => {
+      const [, path, heading] = known.get(id) ?? [id, "", ""];
+      const [before, now] = [rankIn(all.a, id), rankIn(all.b, id) ?? low];
+      const found = now ? `only at rank ${now} in B` : total ? stored : "run B has no hits";
+      const head = el("div", "head", el("b", "", heading || path || id), el("span", "no-ok", "✗ missing"));
+      return el("li", "missing", el("span", "no", "–"), el("div", "passage", head,
+        el("div", "small", `${before ? `rank ${before} in A, ` : ""}${found}`)));
+    });
   }
 
   // -- answers
 
-  function answers(query, all) {
+  function answers(all) {
     const given = ["a", "b"].filter((letter) => all[letter]?.answer);
     if (!given.length) return null;
     const texts = given.map((letter) => all[letter].answer.text.map((part) => (typeof part === "string" ? part : part[0])).join(""));
@@ -312,11 +321,10 @@
     for (const letter of ["a", "b"]) {
       const result = all[letter];
       if (!result || result.gone) continue;
-      const onlyKept = letter === "b" && listsBroken(query);
-      sides.append(result.answer ? answer(letter, result.answer, changed[given.indexOf(letter)], onlyKept)
+      sides.append(result.answer ? answer(letter, result.answer, changed[given.indexOf(letter)])
         : el("div", "side", sideTitle(letter), el("p", "muted", "no answer")));
     }
-    return el("div", "answers", sides, legend(sides));
+    return el("div", "answers", legend(sides), sides);
   }
 
   // What the marks in both answers mean, of those that there are.
@@ -327,14 +335,13 @@
     return parts.length ? el("p", "muted small legend", "In the answers: ", ...parts) : null;
   }
 
-  function answer(letter, given, changed, onlyKept) {
+  function answer(letter, given, changed) {
     const title = sideTitle(letter);
     title.append(given.grounded ? "answer" : `refused${given.why ? `: ${given.why}` : ""}`);
     const text = markedText(given.text, changed, letter === "a" ? "del" : "ins");
-    const isShown = ([, , kept]) => kept || !onlyKept;
-    const lines = given.rules.filter(isShown).map(([rule, what, kept]) =>
+    const lines = given.rules.map(([rule, what, kept]) =>
       el("li", "", el("span", kept ? "ok" : "no-ok", kept ? "✓ " : "✗ "), `${rule} `, el("code", "", what)));
-    for (const [marker, where, resolves] of given.cites.filter(isShown)) {
+    for (const [marker, where, resolves] of given.cites) {
       lines.push(el("li", "", el("span", resolves ? "ok" : "no-ok", resolves ? "✓ " : "✗ "), `cites ${marker} `, el("code", "", where), resolves ? "" : " which leads nowhere"));
     }
     if (given.cites_more) lines.push(el("li", "muted", `and ${number(given.cites_more)} more citations`));

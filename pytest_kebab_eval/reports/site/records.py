@@ -34,6 +34,8 @@ _LABELS = {
     "before": "answer before",
     "answer": "answer",
     "rule": "rule broken",
+    "cites A": "cited before",
+    "cites B": "cites",
 }
 
 Ranks = tuple[int | None, int | None]
@@ -178,6 +180,7 @@ class RunRecord(Value, frozen=True, kw_only=True):
 
 def comparison_record(key: str, report: CompareReport, failures: Iterable[FailedQuery]) -> ComparisonRecord:
     """What the pages show of a comparison, and of these of its failed queries what was expected and found."""
+    known = {failed.query.id: failed for failed in failures}
     return ComparisonRecord(
         key=key,
         run_a=report.run_a,
@@ -189,14 +192,17 @@ def comparison_record(key: str, report: CompareReport, failures: Iterable[Failed
             for change in report.config_changes[:CHANGES_KEPT]
         ),
         ranks={query.query_id: (query.a_hit_rank, query.b_hit_rank) for query in report.per_query},
-        reasons={query_id: short(reason, 300) for query_id, reason in report.failed.items()},
+        reasons={
+            query_id: short(known[query_id].reason(reason) if query_id in known else reason, 300)
+            for query_id, reason in report.failed.items()
+        },
         passages={
-            failed.query.id: tuple(
+            query_id: tuple(
                 (_LABELS.get(fact.label, fact.label), in_text(fact.words))
                 for fact in failed.facts()
                 if fact.label in ("expected", "forbidden", *_LABELS)
             )[:_FACTS_SHOWN]
-            for failed in failures
+            for query_id, failed in known.items()
         },
         checks={query.query_id: lost for query in report.per_query if (lost := _followed(query.checks))},
         failed=tuple(query.query_id for query in failed_queries(report)),

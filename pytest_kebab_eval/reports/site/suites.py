@@ -12,6 +12,7 @@ from pytest_kebab_eval.history.sightings import LossPoint, Sighting, State, Trac
 from pytest_kebab_eval.reports.first_bad import FlakyQuery, doubt_words
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, RunRecord
 from pytest_kebab_eval.reports.wording import counted
+from pytest_kebab_eval.text import brief
 
 
 class FailingQuery(NamedTuple):
@@ -116,9 +117,10 @@ class Suite:
         new = {query.query_id for query in self.failing_queries if query.first_bad is self.newest}
         if not failing:
             return "No query that passed in an earlier run fails now."
-        since = f", {len(new) or 'none'} of them since the newest run"
+        run = f"since run {brief(self.newest.run_id, 60)}"
+        since = f", all {run}" if new == failing else f", {len(new) or 'none'} of them {run}"
         if len(failing) == 1:
-            since = ", since the newest run" if new else ""
+            since = f", {run}" if new else ""
         fail = "fails" if len(failing) == 1 else "fail"
         return f"{counted(len(failing), 'query')} that passed in an earlier run {fail} now{since}."
 

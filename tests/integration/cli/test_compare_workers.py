@@ -43,12 +43,14 @@ def test_a_run_without_texts_is_matched_as_the_other_in_command_and_gate(project
     )
     compared = call("compare", "A", "B")
     assert compared.code == 0
-    assert "ranks: 0 wins, 0 losses, 3 draws, 0 regressions" in compared.stdout
-    assert "matched fallback_doc_span: document 3" in compared.stdout
+    assert (
+        "ranks of the first correct hit: 0 better, 3 the same, 0 worse, 0 no longer found" in compared.stdout
+    )
+    assert "matched by document: 3 queries (fallback_doc_span)" in compared.stdout
     assert call("compare", "A", "B", "--workers", "2") == compared
     outcome = project.pytest()
     outcome.assert_outcomes(passed=3)
-    outcome.stdout.fnmatch_lines(["matched fallback_doc_span: document 3"])
+    outcome.stdout.fnmatch_lines(["matched by document: 3 queries (fallback_doc_span)"])
 
 
 def test_one_worker_is_this_process(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

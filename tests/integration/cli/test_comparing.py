@@ -68,8 +68,8 @@ def test_verbose_explains_each_failing_query(project: Project) -> None:
         "  query     what is lost?",
         "  expected  c2  c2.md",
         "  run A     rank 1",
-        "  run B     not found",
-        "  cause     gone: the expected passage is not in what run B stored",
+        "  run B     not found among its 2 hits",
+        "  cause     gone: the expected passage is not among the 2 hits that run B stored",
         "  instead   c8  c8.md",
     ]
     assert "      1  c8  c8.md" in called.lines

@@ -67,7 +67,7 @@ def test_a_loss_of_more_than_three_ranks_may_be_asked_for_in_ini(project: Projec
         (
             "loss>3",
             1,
-            "1 of 3 queries failed (loss 1); 1 partial loss (*), 1 further ranked worse.",
+            "1 of 3 queries failed (loss 1); 1 partial loss (*), 1 other ranked worse.",
         ),
         (
             "loss>4",

@@ -44,6 +44,16 @@ def test_the_reports_are_where_the_summary_says(project: Project) -> None:
     assert "q-002" in (project.path / "runs/B/report.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("b", "line"),
+    [("B", "all failures side by side: runs/B/report.html"), ("A2", "report: runs/A2/report.html")],
+)
+def test_where_queries_failed_the_page_is_named_for_what_it_shows(
+    project: Project, b: str, line: str
+) -> None:
+    assert line in project.pytest(b=b).outlines
+
+
 def test_the_same_input_gives_the_same_bytes(project: Project) -> None:
     def written() -> list[bytes]:
         project.pytest()
@@ -128,7 +138,7 @@ def test_the_summary_has_the_metrics_with_deltas_and_the_kinds(project: Project)
             "*kebab-eval: A → B*",
             "metric * A * B *",
             "mrr * 1.0000 * 0.5000 * -0.5000*",
-            "ranks: 0 wins, 0 losses, 1 draw, 1 regression",
+            "ranks of the first correct hit: 0 better, 1 the same, 0 worse, 1 no longer found",
             "stored the aggregates of A and B in kebab.sqlite",
         ]
     )
@@ -212,8 +222,8 @@ def test_deselected_gates_and_queries_are_said_not_to_run_and_that_all_are_compa
     outcome.assert_outcomes(passed=1, deselected=2)
     outcome.stdout.fnmatch_lines(
         [
-            "gate FAILED: hit@1 >= 0.9",
             "1 of 2 queries failed (retrieval 1). *",
+            "gate FAILED: hit@1 >= 0.9",
             "deselected: 1 query and 1 gate, not run as tests; the figures above count all queries",
         ]
     )

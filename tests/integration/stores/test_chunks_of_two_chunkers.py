@@ -57,7 +57,7 @@ def test_ids_that_two_chunkers_share_hide_no_loss(project: Project, store: Store
     outcome = project.pytest(f"--kebab-db={store.db}")
     outcome.assert_outcomes(**({"failed": 6} if found == 2 else {"passed": 6}))
     assert outcome.ret == (1 if found == 2 else 0)
-    outcome.stdout.fnmatch_lines(["matched fallback_doc_span: span 6"])
+    outcome.stdout.fnmatch_lines(["matched by span: 6 queries (fallback_doc_span)"])
 
 
 def test_a_golden_file_that_is_locked_for_one_chunker_is_not_told_by_ids_of_another(

@@ -216,7 +216,7 @@ def test_the_headline_tells_what_was_lost_from_what_is_broken(tmp_path: Path) ->
     broken = judged(tmp_path / "broken", NO_SECRET, LEAK, LEAK).report
     assert headline(broken) == "1 of 2 queries failed (forbidden 1)."
     lost = judged(tmp_path / "lost", NO_SECRET, LEAK, result("x", hit("s#1", 2, doc_id="secret"))).report
-    assert headline(lost) == "1 of 2 queries failed (retrieval 1, forbidden 1; 1 on both)."
+    assert headline(lost) == "1 of 2 queries failed (retrieval 1, forbidden 1; 1 query failed both)."
 
 
 def test_report_md_names_the_forbidden_hit(tmp_path: Path) -> None:

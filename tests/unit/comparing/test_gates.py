@@ -75,9 +75,30 @@ def test_a_share_of_a_baseline_of_zero_is_zero(tmp_path: Path, found: int, gate:
 
 def test_a_failing_gate_says_the_value_the_share_and_the_limit(tmp_path: Path) -> None:
     reason = judged(tmp_path, hits(4, 5), hits(3, 5), "delta hit@5 >= -5%").reason
-    assert "-0.2" in reason
-    assert "-25.00% of A's 0.8" in reason
-    assert "not >= -5%" in reason
+    assert reason.startswith("delta hit@5 is -25.00% (-0.2 of A's 0.8) over 5 queries, not >= -5%")
+
+
+NO_EVIDENCE_YET = "; chance alone may explain the change (p = 0.5)"  # mid-p: one loss, no win
+
+
+@pytest.mark.parametrize(
+    ("found_a", "found_b", "of", "gate", "end"),
+    [
+        (20, 19, 20, "delta hit@5 >= -1%", NO_EVIDENCE_YET),
+        (20, 19, 20, "hit@5 >= 0.96", NO_EVIDENCE_YET),  # A met it
+        (19, 18, 20, "hit@5 >= 0.96", "not >= 0.96"),  # A did not: nothing changed that fails it
+        (20, 10, 20, "delta hit@5 >= -1%", "not >= -1%"),  # ten losses are evidence
+        (20, 20, 20, "delta hit@5 >= 0.1", "not >= 0.1"),  # no change
+        (20, 19, 20, "regressions == 0", "not == 0"),  # there is no test of a count
+        (20, 19, 20, "delta hit@5 >= -0.05", "over 20 queries"),  # it holds
+    ],
+)
+def test_a_failing_gate_says_where_chance_may_explain_the_change(
+    tmp_path: Path, found_a: int, found_b: int, of: int, gate: str, end: str
+) -> None:
+    reason = judged(tmp_path, hits(found_a, of), hits(found_b, of), gate).reason
+    assert reason.endswith(end)
+    assert reason.count("chance alone") == (end == NO_EVIDENCE_YET)
 
 
 def test_a_failing_gate_says_the_whole_value(tmp_path: Path) -> None:

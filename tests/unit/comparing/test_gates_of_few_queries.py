@@ -222,13 +222,16 @@ def test_a_metric_that_must_not_rise_needs_room_above(tmp_path: Path) -> None:
 # -- n ---------------------------------------------------------------------------------------------
 
 
+CHANCE = "; chance alone may explain the change (p = 0.5)"
+
+
 @pytest.mark.parametrize(
     ("gate", "reason"),
     [
         ("hit@5 >= 0.5", "hit@5 is 0.6 over 5 queries"),
-        ("hit@5 >= 0.9", "hit@5 is 0.6 over 5 queries, not >= 0.9"),
+        ("hit@5 >= 0.9", f"hit@5 is 0.6 over 5 queries, not >= 0.9{CHANCE}"),
         ("hit@5{difficulty=hard} >= 0.9", "hit@5{difficulty=hard} is 1 over 1 query"),
-        ("delta hit@5 >= -5%", "delta hit@5 is -0.25 (-25.00% of A's 1) over 4 queries, not >= -5%"),
+        ("delta hit@5 >= -5%", f"delta hit@5 is -25.00% (-0.25 of A's 1) over 4 queries, not >= -5%{CHANCE}"),
         ("delta latency_p95_ms <= 0", "delta latency_p95_ms is 0 over 4 queries"),
         ("error_rate == 0", "error_rate is 0 over 6 queries"),
         ("regressions == 0", "regressions is 1 of 4 queries, not == 0"),

@@ -147,8 +147,8 @@ def test_checks_are_what_passed_in_a_and_fails_in_b(
 @pytest.mark.parametrize(
     ("b", "reason"),
     [
-        (MISCITED, "its citations all led to chunks in A, and not all do in B"),
-        (SHIPPED, "its citations led to chunks in A, and it cites nothing in B"),
+        (MISCITED, "a citation leads to no chunk; in A all led to one"),
+        (SHIPPED, "the answer cites nothing; in A all citations led to a chunk"),
     ],
 )
 def test_an_answer_that_cites_nothing_is_told_from_one_that_cites_what_is_not_there(

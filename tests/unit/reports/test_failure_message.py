@@ -77,10 +77,30 @@ def test_both_answers_are_cut_around_what_a_rule_asks_for_or_where_they_differ(t
     same = "Access logs are kept where the service runs. " * 5
     shown = message(tmp_path, result("c1", "c2", answer=answer(f"{same} no. {same}")), f"{same} yes. {same}")
     first, *lines = shown.splitlines()
-    assert first == "the answer lacks 'yes', and kept its rules in A"
+    assert first == "the answer lacks 'yes'; in A it broke no rule"
     before, after = (line for line in lines if line.startswith(("  before ", "  answer ")))
     assert "runs. yes. Access" in before
     assert "runs. no. Access" in after
+
+
+@pytest.mark.parametrize(
+    ("resolves_b", "said"),
+    [
+        ((False,), "wiki.md, c9 (leads to no chunk)"),
+        ((True, False), "wiki.md, c9 (1 of 2 leads to no chunk)"),
+    ],
+)
+def test_where_a_citation_failed_those_of_both_answers_are_shown(
+    resolves_b: tuple[bool, ...], said: str
+) -> None:
+    a = stored(result("c1", answer=answer("yes", cites=[line("c1.md")])))
+    b = stored(
+        result("c1", answer=answer("yes", citations=[{"citation": line("wiki.md")}, {"chunk_id": "c9"}]))
+    )
+    evidence = QueryEvidence(a, b, (1,), (1,), ("c1",), cited_a=(True,), cited_b=resolves_b)
+    comparison = QueryComparison("q1", ComparisonKind.DRAW, 1, 1, cause="not_cited", checks=("citation",))
+    text = explain(query(), Verdict(Outcome.FAILED, "lost"), comparison, evidence, "golden.yaml:1")
+    assert f"  cites A   c1.md\n  cites B   {said}\n" in text
 
 
 # -- passages that nobody vouches for --------------------------------------------------------------

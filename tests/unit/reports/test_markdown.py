@@ -85,9 +85,8 @@ def test_what_failed_comes_first_and_changes_of_rank_are_folded(tmp_path: Path) 
         assert f"| `{query}` |" in folded(markdown, title)
     failed = section(markdown, "3 failed queries")
     assert "<details>" not in failed
-    assert (
-        "### `lost`\n\n**Failed on retrieval**: the expected passage is not in what run B stored.\n" in failed
-    )
+    cause = "the expected passage is not among the hits that run B stored"
+    assert f"### `lost`\n\n**Failed on retrieval**: {cause}.\n" in failed
     places = [markdown.index(text) for text in ("**Changed in the configuration", "### `lost`", "## Metrics")]
     assert places == sorted(places)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import pytest
@@ -107,15 +107,15 @@ def test_the_summary_has_n_where_it_differs(tmp_path: Path) -> None:
     assert not any("  n " in line.text for line in same)
 
 
-def test_the_summary_begins_with_what_changed_in_the_configuration_on_one_line(tmp_path: Path) -> None:
+def test_what_changed_in_the_configuration_is_one_line_after_the_verdict(tmp_path: Path) -> None:
     queries = {"q1": C1}, {"q1": HIT}, {"q1": HIT}
     old, new = ({f"s{n}": f"{value}{n}" for n in range(1, 6)} for value in "xy")
     for configs, said in (
         ({"a": old, "b": new}, "s1: x1 → y1; s2: x2 → y2; s3: x3 → y3; and 2 more"),
         ({"a": old, "b": old}, "nothing that the runs recorded"),
     ):
-        first, *_ = summary(compared(tmp_path / said[:2], *queries, configs=configs))
-        assert first.text == f"changed in the configuration: {said}"
+        _, second, *_ = summary(compared(tmp_path / said[:2], *queries, configs=configs))
+        assert second.text == f"changed in the configuration: {said}"
 
 
 # -- how many metrics ------------------------------------------------------------------------------
@@ -123,8 +123,18 @@ def test_the_summary_begins_with_what_changed_in_the_configuration_on_one_line(t
 
 def metrics_in(lines: Iterable[Line]) -> list[str]:
     """The names in the table, up to what it left out, or to what became of ranks."""
-    _, _, *rest = [line.text for line in lines]
-    return [row.split()[0] for row in takewhile(lambda row: not row.startswith(("and ", "ranks:")), rest)]
+    _, *rows = dropwhile(lambda row: not row.startswith("metric "), (line.text for line in lines))
+    return [row.split()[0] for row in takewhile(lambda row: not row.startswith(("and ", "ranks ")), rows)]
+
+
+def test_the_summary_begins_with_the_verdict_what_changed_and_the_gates(tmp_path: Path) -> None:
+    report = compared(tmp_path, RICH, BEFORE, AFTER, "hit@5 >= 0.9")
+    verdict, changed, gate, reason, table, *_ = (line.text for line in summary(report))
+    assert verdict == headline(report)
+    assert changed.startswith("changed in the configuration: ")
+    assert gate == "gate FAILED: hit@5 >= 0.9"
+    assert reason.startswith("     hit@5 is ")
+    assert table.startswith("metric ")
 
 
 def test_the_summary_has_twelve_metrics_those_of_gates_first_and_all_if_asked_for(tmp_path: Path) -> None:
@@ -157,10 +167,13 @@ RULED = C1 | {"must_contain": ["yes"]}
             {"q1": MISS | {"answer": answer("yes")}, "q2": HIT | {"answer": answer("no")}},
             "2 of 3 queries failed (retrieval 1, answer 1).",
         ),
-        ({"q1": BOTH_LOST, "q2": BOTH_LOST}, "2 of 3 queries failed (retrieval 2, answer 2; 2 on both)."),
+        (
+            {"q1": BOTH_LOST, "q2": BOTH_LOST},
+            "2 of 3 queries failed (retrieval 2, answer 2; 2 queries failed both).",
+        ),
         (
             {"q1": BOTH_LOST, "q2": result(error="boom")},
-            "2 of 3 queries failed (retrieval 2, answer 1, error 1; 2 on several).",
+            "2 of 3 queries failed (retrieval 2, answer 1, error 1; 2 queries failed two checks).",
         ),
     ],
 )

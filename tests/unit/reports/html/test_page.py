@@ -155,7 +155,7 @@ def test_the_page_calls_groundedness_answer_rules(tmp_path: Path) -> None:
 
 def test_how_hits_were_matched_is_with_the_metrics_and_not_in_the_header(tmp_path: Path) -> None:
     page = regression(tmp_path)
-    assert "Matched exact: chunk 1." in page.section("metrics")
+    assert "Matched by chunk id: 1 query." in page.section("metrics")
     assert "Matched" not in page.text.split("</header>")[0]
 
 

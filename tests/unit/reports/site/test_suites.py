@@ -88,9 +88,10 @@ def test_how_many_queries_fail_now_is_told_from_how_many_do_since_the_newest_run
     table: list[tuple[dict[str, list[int | None]], str]] = [
         ({"q": [1, 1]}, f"No query {fails} fails now."),
         ({"q": lost}, f"1 query {fails} fails now."),
-        ({"q": lost[:3]}, f"1 query {fails} fails now, since the newest run."),
-        ({"q": lost, "p": lost}, f"2 queries {fails} fail now, none of them since the newest run."),
-        ({"q": lost, "p": [1, 1, 1, None]}, f"2 queries {fails} fail now, 1 of them since the newest run."),
+        ({"q": lost[:3]}, f"1 query {fails} fails now, since run r3."),
+        ({"q": lost[:3], "p": lost[:3]}, f"2 queries {fails} fail now, all since run r3."),
+        ({"q": lost, "p": lost}, f"2 queries {fails} fail now, none of them since run r4."),
+        ({"q": lost, "p": [1, 1, 1, None]}, f"2 queries {fails} fail now, 1 of them since run r4."),
     ]
     for ranks, words in table:
         assert suite(ranks).failing_words == words
