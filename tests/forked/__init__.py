@@ -26,7 +26,7 @@ _SERVERS: list[subprocess.Popen[bytes]] = []
 def python(*args: str | Path) -> list[str]:
     """The command that does what `python` does with these arguments."""
     given = list(map(str, args))
-    if not _CAN_FORK or given[:1] == ["-W"]:
+    if not _CAN_FORK:
         return [sys.executable, *given]
     return [sys.executable, "-I", "-S", str(_HERE / "client.py"), str(_address()), *given]
 

@@ -16,6 +16,7 @@ import socket
 import sys
 import tempfile
 import types
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,7 +128,11 @@ def enter(files: list[int], closed: list[int], environment: dict[str, str], heed
 
 
 def become(args: list[str]) -> None:
-    """Do what `python` does with these arguments: -c, -m, or a script."""
+    """Do what `python` does with these arguments: -W error or -u, then -c, -m, or a script."""
+    if args[:2] == ["-W", "error"]:
+        sys.warnoptions[:] = ["error"]
+        warnings.simplefilter("error")
+        args = args[2:]
     has_flag = args[0] == "-u"
     is_unbuffered = has_flag or os.environ.get("PYTHONUNBUFFERED")
     buffering = (-1, 1 if is_unbuffered else -1, 1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forked import python
 
 pytest.importorskip("pytrec_eval")
 
@@ -20,7 +21,7 @@ VALUES = 2 * METRICS * (30 + 1)  # of two runs, each query and all together
 
 def run_python(directory: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", *args],
+        python("-W", "error", *args),
         cwd=directory,
         env={**os.environ, "PYTHONUTF8": "1"},
         capture_output=True,

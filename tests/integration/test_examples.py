@@ -8,7 +8,6 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +27,7 @@ from pytest_kebab_eval import (
 )
 from pytest_kebab_eval.cli import main as kebab_eval
 from pytest_kebab_eval.store import open_database
+from tests.forked import python
 from tests.integration.conftest import LEAN
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -44,7 +44,7 @@ WIN, LOSS, DRAW, REGRESSION = (
 
 def run_script(script: Path, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", str(script), *args],
+        python("-W", "error", script, *args),
         cwd=cwd,
         env={**os.environ, "PYTEST_ADDOPTS": shlex.join(LEAN), "PYTHONUTF8": "1"},
         capture_output=True,
@@ -118,7 +118,8 @@ def test_the_averages_alone_would_not_have_told(report: CompareReport) -> None:
 def test_the_readme_of_the_example_gives_the_figures_of_the_report(report: CompareReport) -> None:
     text = " ".join((OWN / "README.md").read_text("utf-8").split())
     counts = {kind: report.count(kind) for kind in ComparisonKind}
-    assert f"{counts[WIN]} wins, {counts[LOSS]} losses and {counts[DRAW]} draws" in text
+    better, worse, same = counts[WIN], counts[LOSS], counts[DRAW]
+    assert f"{better} that rank better, {worse} that rank worse and {same} that rank the same pass" in text
     assert "`hit@5` is 0.9688 before and after" in text
     assert f"{len(report.per_query)} questions" in text
 

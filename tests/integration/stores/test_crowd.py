@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_gates_and_recorders_at_once_lose_nothing_and_do_not_deadlock() -> None:
     with new_database(with_tables=False) as empty:
-        command = [sys.executable, "-m", "fuzzing.crowd", "--seconds=4", "--gates=2", "--recorders=2"]
+        command = [sys.executable, "-m", "fuzzing.crowd", "--seconds=2", "--gates=2", "--recorders=2"]
         done = subprocess.run(
             [*command, f"--db={empty.db}"], cwd=ROOT, capture_output=True, text=True, check=False
         )
