@@ -18,7 +18,7 @@ from pytest_kebab_eval.comparing.deltas import (
     significance_in,
 )
 from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_family
-from pytest_kebab_eval.comparing.significance import NO_EVIDENCE, TOO_FEW, least_p
+from pytest_kebab_eval.comparing.significance import ALPHA, NO_EVIDENCE, TOO_FEW, least_p
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.combining import Pairs
@@ -166,7 +166,7 @@ def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> 
 
 
 def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> str:
-    """That the change which fails a gate may be chance; nothing where it is evidence, or there is no test."""
+    """That the change which fails a gate may be chance; nothing where its p is small, or there is no test."""
     aggregate_a = compared.totals.aggregate_a
     in_a = aggregate_a.value(gate.metric, judged.part) if aggregate_a else None
     if judged.passed or in_a is None:
@@ -175,7 +175,7 @@ def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> 
     if not met_in_a or (gate.delta and not gate.got_worse(Decimal(str(judged.value)))):
         return ""
     found = significance_in(compared.a, compared.b, gate.metric, judged.part)
-    if found is None or found.p is None or found.verdict not in (NO_EVIDENCE, TOO_FEW):
+    if found is None or found.p is None or found.p <= ALPHA or found.verdict not in (NO_EVIDENCE, TOO_FEW):
         return ""
     return f"; chance alone may explain the change (p = {found.p:g})"
 

@@ -53,7 +53,9 @@ def test_a_support_that_only_the_index_can_tell_is_found_and_its_loss_seen(
     outcome = project.pytest(f"--kebab-db={store.db}")
     assert outcome.ret == 1
     outcome.assert_outcomes(passed=1, failed=1)
-    outcome.stdout.fnmatch_lines(["*1 draw, 1 regression*", "FAILED *query[[]keys] - lost keys.md > Keys*"])
+    outcome.stdout.fnmatch_lines(
+        ["*1 the same, 0 worse, 1 no longer found", "FAILED *query[[]keys] - lost keys.md > Keys*"]
+    )
 
 
 @pytest.mark.parametrize("has_table", [True, False], ids=["no rows in chunks", "no table of chunks"])
