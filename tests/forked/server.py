@@ -62,7 +62,9 @@ class Server:
     def _pass_on(self, number: int) -> None:
         """Send the signal that a client got; a client that is gone was killed."""
         forked = self._running[number]
-        given = forked.client.recv(1)
+        given = b""
+        with contextlib.suppress(ConnectionError):
+            given = forked.client.recv(1)
         os.kill(forked.pid, given[0] if given else signal.SIGKILL)
         if not given:
             self._end(number)
@@ -76,24 +78,26 @@ class Server:
 
     def _fork(self, client: socket.socket) -> list[str] | None:
         header, files, _, _ = socket.recv_fds(client, 4, 4)
-        if not header:  # the client went away
-            client.close()
-            return None
-        request = client.recv(int.from_bytes(header, "big"), socket.MSG_WAITALL)
-        args, closed, environment, heeded = marshal.loads(request)
-        can_fork = read_at_start(environment) == read_at_start(dict(os.environ))
-        client.sendall(b"y" if can_fork else b"n")
-        if can_fork:
-            pid = os.fork()
+        pid = -1
+        try:
+            request = client.recv(int.from_bytes(header, "big"), socket.MSG_WAITALL)
+            args, closed, environment, heeded = marshal.loads(request)
+            can_fork = read_at_start(environment) == read_at_start(dict(os.environ))
+            client.sendall(b"y" if can_fork else b"n")
+            pid = os.fork() if can_fork else -1
             if pid == 0:
                 self._leave(client)
                 enter(files, closed, environment, heeded)
                 return list(args)
+        except (ConnectionError, EOFError):  # the client was killed
+            pass
+        finally:
+            for number in files:
+                os.close(number)
+        if pid > 0:
             self._running[os.pidfd_open(pid)] = Forked(pid, client)
         else:
             client.close()
-        for number in files:
-            os.close(number)
         return None
 
     def _leave(self, client: socket.socket) -> None:
@@ -121,7 +125,7 @@ def enter(files: list[int], closed: list[int], environment: dict[str, str], heed
     os.fchdir(directory)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    for number in (*files, *closed):
+    for number in closed:
         os.close(number)
     os.environ.clear()
     os.environ.update(environment)
