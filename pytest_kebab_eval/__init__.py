@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.reports.as_markdown import render_report_md
     from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
     from pytest_kebab_eval.store import Recording, RunRecorder
-    from pytest_kebab_eval.store.corpus import IndexCoverage
+    from pytest_kebab_eval.store.index_tables import IndexCoverage
 
 __version__ = "0.2.0.dev0"  # between releases, the next one with .dev0
 
@@ -85,7 +85,7 @@ _HOMES = {  # the names of each module
     "reports.as_markdown": "render_report_md",
     "scoring.aggregates": "AggregateMetrics",
     "store": "Recording RunRecorder",
-    "store.corpus": "IndexCoverage",
+    "store.index_tables": "IndexCoverage",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

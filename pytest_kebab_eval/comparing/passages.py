@@ -79,4 +79,6 @@ class TargetPassages:
         return next(filter(None, found), ())
 
     def _path(self, doc_id: str) -> str | None:
-        return next(filter(None, (corpus.path_of(doc_id) for corpus in self._locations.corpora)), None)
+        return next(
+            filter(None, (corpus.documents.path_of(doc_id) for corpus in self._locations.corpora)), None
+        )

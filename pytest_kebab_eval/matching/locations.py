@@ -33,7 +33,7 @@ class Passages:
         self, corpus: Corpus | None = None, version: str | None = None, *, hits_are_all: bool = False
     ) -> None:
         self.hits_are_all = hits_are_all  # that may be a target, so that the index need not be searched
-        self._corpus = corpus if corpus and (corpus.has_chunks or corpus.has_paths) else None
+        self._corpus = corpus if corpus and not corpus.is_empty else None
         self._version = version
         self._documents: dict[str, IndexedDocument] = {}
 
@@ -63,14 +63,14 @@ class Passages:
         """Whether the hit is in a document of that path: its own, else that of its document or chunk."""
         if hit.doc_path or self._corpus is None:
             return hit.doc_path == path
-        doc_ids = self._corpus.documents_at(path)
+        doc_ids = self._corpus.documents.at(path)
         return bool(doc_ids) and self._document(hit) in doc_ids
 
     def path(self, hit: Hit) -> str | None:
         """The path of the hit's document, if it is known."""
         if hit.doc_path or self._corpus is None:
             return hit.doc_path or None
-        return self._corpus.path_of(self._document(hit) or "")
+        return self._corpus.documents.path_of(self._document(hit) or "")
 
     def document(self, hit: Hit, others: Callable[[], Collection[str]] = tuple) -> IndexedDocument | None:
         """The hit's document as the index has it; None if the index no longer has the hit.
@@ -118,7 +118,7 @@ class Passages:
 
     def document_at(self, path: str) -> str | None:
         """The document of a path, as far as the corpus knows."""
-        return next(iter(self._corpus.documents_at(path)), None) if self._corpus else None
+        return next(iter(self._corpus.documents.at(path)), None) if self._corpus else None
 
     def paths_of(self, doc_ids: Iterable[str], chunk_ids: Iterable[str]) -> frozenset[str]:
         """Where the documents are, else those of the chunks, as far as the corpus knows."""
@@ -126,7 +126,7 @@ class Passages:
             return frozenset()
         chunks = map(self._chunk, chunk_ids)
         docs = doc_ids or {chunk.doc_id for chunk in chunks if chunk and chunk.doc_id}
-        return frozenset(path for doc_id in docs if (path := self._corpus.path_of(doc_id)))
+        return frozenset(path for doc_id in docs if (path := self._corpus.documents.path_of(doc_id)))
 
     @cached_property
     def without_texts(self) -> Passages:

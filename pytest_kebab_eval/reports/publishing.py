@@ -152,9 +152,8 @@ def add_first_bad(source: ReportSource, errors: list[str]) -> None:
 
 def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[str]:
     """`report.html` in parts; the results of the few queries that are shown in full are read again."""
-    from pytest_kebab_eval.reports.html.page import render_report_html
+    from pytest_kebab_eval.reports.html.page import ComparedRuns, render_report_html
     from pytest_kebab_eval.reports.html.query_index import PageQueries
-    from pytest_kebab_eval.reports.html.runs import ComparedRuns
     from pytest_kebab_eval.store.working_tree import find_repository
 
     trend = _trend(source, errors) if source.trend is None else source.trend

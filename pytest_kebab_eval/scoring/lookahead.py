@@ -22,7 +22,7 @@ def with_lookahead(
     queries: Mapping[str, GoldenQuery],
 ) -> Iterator[QueryResult | Unreadable]:
     """The results, as they come; the corpus has read what judging them will ask for."""
-    if corpus is None or not (corpus.has_chunks or corpus.has_paths):
+    if corpus is None or corpus.is_empty:
         yield from results
         return
     waiting: list[QueryResult | Unreadable] = []

@@ -29,8 +29,9 @@ from pytest_kebab_eval.store.backend import (
     open_database,
     write_aggregates,
 )
-from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
+from pytest_kebab_eval.store.corpus import Chunk, Corpus
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
+from pytest_kebab_eval.store.index_tables import IndexCoverage
 from pytest_kebab_eval.store.located import ChunkText
 from pytest_kebab_eval.store.run_names import (
     check_suite,

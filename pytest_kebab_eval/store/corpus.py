@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -11,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.limits import STORED_NUMBER
-from pytest_kebab_eval.model import Span, Value
+from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.spans import Box, extent, touches
+from pytest_kebab_eval.store.index_tables import Documents, IndexCoverage, IndexTables, coverage
 from pytest_kebab_eval.store.located import (
     PLACES_TOGETHER,
     ChunksLocated,
@@ -29,7 +27,6 @@ from pytest_kebab_eval.store.located import (
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
-_CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
 _READ_TOGETHER = 2_000  # chunks with their texts, by one statement
 _MANY = 4  # if there are no more documents to a citation, all chunks are located at once
 _TEXTS_AHEAD = 20_000_000  # characters; chunks after that are read when they are asked for
@@ -46,18 +43,6 @@ class Chunk(NamedTuple):
     chunker_version: str | None = None
 
 
-class IndexCoverage(Value, frozen=True):
-    """The size of the index; tokens are per chunk."""
-
-    documents: int
-    documents_without_chunks: int
-    chunks: int
-    tokens_min: float | None
-    tokens_mean: float | None
-    tokens_p95: float | None
-    tokens_max: float | None
-
-
 class Corpus:
     """Looks up chunks and cited passages; reads only the rows it needs.
 
@@ -69,53 +54,33 @@ class Corpus:
         self._database = database
         self._chunks: dict[str, tuple[Chunk, ...]] = {}
         self._extents_by_path: dict[tuple[str, str | None], Sequence[tuple[Box, ...]]] = {}
-        self._has_rows_in: dict[str, bool] = {}
         self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
         self._ahead: dict[str, list[tuple[Any, ...]]] = {}  # rows by chunk id, that will be asked for
         self._room_ahead = _TEXTS_AHEAD
-        self._paths: dict[str, str | None] = {}
+        self._tables = IndexTables(database)
+        self.documents = Documents(database, self._tables)
 
-    @cached_property
-    def _chunk_columns(self) -> set[str]:
-        return self._database.columns("chunks")
-
-    @cached_property
-    def _has_tables(self) -> bool:
-        """Whether both tables are there, with rows or without."""
-        return self._chunk_columns >= _CHUNK_COLUMNS and self._has_document_columns
-
-    @cached_property
-    def _has_document_columns(self) -> bool:
-        return {"doc_id", "workspace_path"} <= self._database.columns("documents")
-
-    @cached_property
-    def has_paths(self) -> bool:
-        """Whether the paths of documents are known, also where no chunk is."""
-        return self._has_document_columns and self._has_rows("documents")
-
-    @cached_property
+    @property
     def has_chunks(self) -> bool:
-        return self._chunk_columns >= _CHUNK_COLUMNS and self._has_rows("chunks")
+        return self._tables.has_chunks
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether the chunks of a cited path can be found."""
+        return self._tables.has_chunks and self._tables.has_paths
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither a chunk nor the path of a document is known."""
+        return not (self._tables.has_chunks or self._tables.has_paths)
 
     @cached_property
     def _located(self) -> ChunksLocated:
-        return ChunksLocated(self._database, self._column("chunker_version"))
+        return ChunksLocated(self._database, self._tables.column("chunker_version"))
 
     @cached_property
     def _texts(self) -> DocumentTexts:
-        return DocumentTexts(self._database, self._column("chunker_version"))
-
-    @cached_property
-    def has_documents(self) -> bool:
-        """Whether the chunks of a cited path can be found."""
-        return self.has_chunks and self.has_paths
-
-    def _has_rows(self, table: str) -> bool:
-        """Whether a table that is there has rows; an error if an index has lost some."""
-        if table not in self._has_rows_in:
-            self._database.check_indexes(table)
-            self._has_rows_in[table] = self._database.has_rows(table)
-        return self._has_rows_in[table]
+        return DocumentTexts(self._database, self._tables.column("chunker_version"))
 
     def chunk(self, chunk_id: str, version: str | None) -> Chunk | None:
         """The chunk that this chunker has under the id, if the index still has it."""
@@ -137,7 +102,7 @@ class Corpus:
 
     def versions_of(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         """These ids, each with every chunker that has it; nothing is kept."""
-        columns = ("chunk_id", self._column("chunker_version"))
+        columns = ("chunk_id", self._tables.column("chunker_version"))
         for some in batches(chunk_ids, PLACES_TOGETHER) if self.has_chunks else ():
             for chunk_id, version in self._database.select_among("chunks", *columns, chunk_id=some):
                 yield text_or_none(chunk_id) or "", text_or_none(version)
@@ -145,7 +110,7 @@ class Corpus:
     def locate_ahead(self, chunk_ids: Collection[str]) -> None:
         """Read where chunks are that will be asked for, without their texts."""
         wanted = sorted({*chunk_ids} - self._chunks.keys()) if chunk_ids and self.has_chunks else []
-        columns = (*_PLACE, self._column("chunker_version"))
+        columns = (*_PLACE, self._tables.column("chunker_version"))
         for some in batches(wanted, PLACES_TOGETHER):
             found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in some}
             for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
@@ -166,7 +131,7 @@ class Corpus:
             return None
         rows: Sequence[tuple[Any, ...]] | None = self._ahead.get(chunk_id)
         if rows is None and self._last_rows[0] != chunk_id:
-            columns = map(self._column, ("chunker_version", *_VALUES))
+            columns = map(self._tables.column, ("chunker_version", *_VALUES))
             self._last_rows = chunk_id, [*self._database.select("chunks", *columns, chunk_id=chunk_id)]
         own = (row for row in rows or self._last_rows[1] if text_or_none(row[0]) == chunk.chunker_version)
         return next(own, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
@@ -176,7 +141,7 @@ class Corpus:
         wanted = sorted({*chunk_ids} - self._ahead.keys()) if self.has_chunks else []
         if wanted and self._room_ahead < 0:
             self._ahead, self._room_ahead = {}, _TEXTS_AHEAD
-        columns = ("chunk_id", "doc_id", *map(self._column, ("chunker_version", *_VALUES)))
+        columns = ("chunk_id", "doc_id", *map(self._tables.column, ("chunker_version", *_VALUES)))
         for some in batches(wanted, _READ_TOGETHER):
             found: dict[str, list[tuple[Any, ...]]] = {chunk_id: [] for chunk_id in some}
             for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
@@ -194,16 +159,7 @@ class Corpus:
         """Read the paths of documents that will be asked for: of these, and of those of these chunks."""
         chunks = (chunk for name in names for chunk in self._chunks.get(name, ()))
         named = {*names, *(chunk.doc_id for chunk in chunks if chunk.doc_id)} - self._chunks.keys()
-        wanted = sorted(named - self._paths.keys()) if named and self.has_paths else []
-        for some in batches(wanted, PLACES_TOGETHER):
-            self._paths.update(dict.fromkeys(some))
-            found = self._database.select_among("documents", "doc_id", "workspace_path", doc_id=some)
-            for doc_id, path in found:
-                self._paths[text_or_none(doc_id) or ""] = text_or_none(path)
-
-    def _column(self, name: str) -> str:
-        """What to select for a column of chunks that may not be there."""
-        return name if name in self._chunk_columns else "NULL"
+        self.documents.read_paths(named)
 
     def spans(self, chunk_id: str, version: str | None) -> tuple[Span, ...]:
         return spans_of(self._value("source_spans_json", chunk_id, version))
@@ -218,7 +174,7 @@ class Corpus:
         self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
     ) -> Sequence[ChunkText]:
         """What the chunks of a document say, by that chunker; see `DocumentTexts.of`."""
-        has_texts = self.has_chunks and "text" in self._chunk_columns
+        has_texts = self.has_chunks and "text" in self._tables.chunk_columns
         return self._texts.of(doc_id, version, others) if has_texts else ()
 
     def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
@@ -227,7 +183,7 @@ class Corpus:
 
     def passages(self) -> Iterator[tuple[str | None, tuple[str, ...], str | None]]:
         """Document, headings and text of every chunk, of whatever chunker."""
-        columns = ("doc_id", self._column("heading_path_json"), self._column("text"))
+        columns = ("doc_id", self._tables.column("heading_path_json"), self._tables.column("text"))
         for doc_id, headings, text in self._database.select("chunks", *columns) if self.has_chunks else ():
             yield text_or_none(doc_id), _headings(headings), text_or_none(text) or None
 
@@ -242,40 +198,20 @@ class Corpus:
     def cite_ahead(self, paths: Iterable[str]) -> None:
         """Read where the chunks of cited documents are that will be asked for."""
         if paths and self.has_documents:
-            self._located.read({doc_id for path in paths for doc_id in self._documents.get(path, ())})
+            self._located.read({doc_id for path in paths for doc_id in self.documents.by_path.get(path, ())})
 
     def knows_cited(self, count: int) -> bool:
         """Whether no more need be read of cited documents; of very many citations, that is read now."""
         if not self.has_documents:
             return True
         located = self._located
-        if not located.are_all and count * _MANY > len(self._documents):
+        if not located.are_all and count * _MANY > len(self.documents.by_path):
             located.read_all()
         return located.are_all
 
-    def documents_at(self, path: str) -> Sequence[str]:
-        """The ids of the documents of a path, mostly one."""
-        return self._documents.get(path, ()) if self.has_paths else ()
-
-    def path_of(self, doc_id: str) -> str | None:
-        if not self.has_paths:
-            return None
-        if doc_id not in self._paths:
-            row = self._database.first("documents", "workspace_path", doc_id=doc_id)
-            self._paths[doc_id] = text_or_none(row[0]) if row else None
-        return self._paths[doc_id]
-
     def coverage(self, version: str | None) -> IndexCoverage | None:
-        """The size of a chunker's index; None if there is no document, or only what other chunkers made.
-
-        Documents of which only other chunkers have chunks are not counted.
-        """
-        if not self._has_tables or not self._has_rows("documents"):
-            return None
-        self._has_rows("chunks")  # or an error, if an index has lost some
-        columns = ("doc_id", self._column("chunker_version"), self._column("token_estimate"))
-        chunks = self._database.select("chunks", *columns)
-        return _coverage(chunks, [*chain.from_iterable(self._documents.values())], version)
+        """The size of a chunker's index, if there is one."""
+        return coverage(self._database, self._tables, self.documents, version)
 
     def resolves(self, citation: Span, version: str | None) -> bool:
         """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
@@ -290,7 +226,7 @@ class Corpus:
         known = self._extents_by_path.get((path, version))
         if known is None:
             own = (None, version) if version in self._versions else None
-            chunks = chain.from_iterable(map(self._located.of, self._documents.get(path, ())))
+            chunks = chain.from_iterable(map(self._located.of, self.documents.by_path.get(path, ())))
             known = [place for chunk_version, place in chunks if own is None or chunk_version in own]
             self._extents_by_path[path, version] = known
         return known
@@ -298,54 +234,20 @@ class Corpus:
     @cached_property
     def _versions(self) -> set[str | None]:
         """The chunkers whose chunks there are."""
-        found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}")
+        found = self._database.select("chunks", f"DISTINCT {self._tables.column('chunker_version')}")
         return {text_or_none(version) for (version,) in found}
 
     @cached_property
     def _versions_with_texts(self) -> set[str | None]:
         """The chunkers some of whose chunks say something."""
-        found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}", "text = ''")
+        found = self._database.select(
+            "chunks", f"DISTINCT {self._tables.column('chunker_version')}", "text = ''"
+        )
         return {text_or_none(version) for version, is_empty in found if not is_empty}
-
-    @cached_property
-    def _documents(self) -> dict[str, list[str]]:
-        found = defaultdict(list)
-        for path, doc_id in self._database.select("documents", "workspace_path", "doc_id"):
-            found[text_or_none(path) or ""].append(text_or_none(doc_id) or "")
-        return found
 
 
 def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
     return Chunk(text_or_none(doc_id), extents_of(spans), text_or_none(version))
-
-
-def _coverage(
-    chunks: Iterable[tuple[Any, ...]], doc_ids: Sequence[str], version: str | None
-) -> IndexCoverage | None:
-    """The figures, of chunks with document, chunker and tokens; None if all are of other chunkers."""
-    counts: list[object] = []
-    own: set[str] = set()
-    others: set[str] = set()
-    for doc_id, found, count in chunks:
-        is_own = version is None or text_or_none(found) in (version, None)
-        (own if is_own else others).add(text_or_none(doc_id) or "")
-        if is_own:
-            counts.append(count)
-    if others and not own:
-        return None
-    empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
-    tokens = sorted(
-        float(count) for count in counts if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
-    )
-    return IndexCoverage(
-        documents=sum(doc_id in own for doc_id in doc_ids) + empty,
-        documents_without_chunks=empty,
-        chunks=len(counts),
-        tokens_min=tokens[0] if tokens else None,
-        tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
-        tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
-        tokens_max=tokens[-1] if tokens else None,
-    )
 
 
 def _headings(heading_path_json: object) -> tuple[str, ...]:

@@ -175,8 +175,8 @@ def _is_indexed(expected: _Id, corpus: Corpus) -> bool:
     if expected.what == "chunk":
         return bool(corpus.chunks_of_any_version(expected.name))
     if expected.what == "document":
-        return corpus.path_of(expected.name) is not None
-    return bool(corpus.documents_at(expected.name))
+        return corpus.documents.path_of(expected.name) is not None
+    return bool(corpus.documents.at(expected.name))
 
 
 def _found_id(query: GoldenQuery, database: Database) -> str | None:
@@ -202,10 +202,10 @@ def _findings(query: GoldenQuery, corpus: Corpus, lock: Lock | None, version: st
     yield from _forbidden_documents(query, corpus)
     yield from _unknown_forbidden(query, corpus)
     for what, name in _expected_ids(query) if corpus.has_documents else ():
-        if what == "document" and corpus.path_of(name) is None:
+        if what == "document" and corpus.documents.path_of(name) is None:
             said = f"expects the document '{brief(name)}', which the database does not have"
             yield FindingKind.NO_DOCUMENT, said
-        elif what == "path" and not corpus.documents_at(name):
+        elif what == "path" and not corpus.documents.at(name):
             said = f"has a support in '{brief(name)}', which no document has as its path"
             yield FindingKind.NO_PATH, said
 
@@ -257,7 +257,7 @@ def _forbidden_documents(query: GoldenQuery, corpus: Corpus) -> Iterator[Said]:
         chunks = corpus.chunks_of_any_version(chunk_id)
         places[f"expects the chunk '{brief(chunk_id)}'"] = [chunk.doc_id for chunk in chunks]
     for support in query.gold_supports if corpus.has_documents else ():
-        places[f"has a support in '{brief(support.path)}'"] = corpus.documents_at(support.path)
+        places[f"has a support in '{brief(support.path)}'"] = corpus.documents.at(support.path)
     for said, found in places.items():
         docs = {doc_id or "" for doc_id in found}
         if docs and docs <= {*query.forbidden_doc_ids}:
@@ -276,7 +276,7 @@ def _supports_in_no_chunk(golden: GoldenSet, corpus: Corpus) -> set[Support]:
     supports = {support for query in golden.queries for support in query.gold_supports if support.snippets}
     by_document: dict[str, list[tuple[Support, Anchor]]] = {}
     for support in supports:
-        for doc_id in corpus.documents_at(support.path):
+        for doc_id in corpus.documents.at(support.path):
             by_document.setdefault(doc_id, []).append((support, Anchor(support)))
     lost = {support for found in by_document.values() for support, _ in found}
     for found_in, headings, text in corpus.passages() if lost else ():

@@ -16,9 +16,8 @@ from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.context import report_context
-from pytest_kebab_eval.reports.html.page import render_report_html
+from pytest_kebab_eval.reports.html.page import ComparedRuns, render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
-from pytest_kebab_eval.reports.html.runs import ComparedRuns
 from pytest_kebab_eval.reports.publishing import ShownEvidence
 from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunRecord
 from pytest_kebab_eval.reports.site.suites import Suite

@@ -30,7 +30,11 @@ def test_chunks_and_documents_are_looked_up(store: Store) -> None:
         assert corpus.chunk("d1#2", "v1") == Chunk("d1", (Box("line", 11, 21),), "v1")
         assert corpus.text("d1#2", "v1") == "text of d1#2"
         assert [corpus.chunk(name, "v1") for name in ("gone", "\0")] == [None, None]
-        assert (corpus.documents_at("d2.md"), corpus.path_of("d2"), corpus.path_of("d\0")) == (
+        assert (
+            corpus.documents.at("d2.md"),
+            corpus.documents.path_of("d2"),
+            corpus.documents.path_of("d\0"),
+        ) == (
             ["d2"],
             "d2.md",
             None,
@@ -73,7 +77,7 @@ def test_a_store_may_have_no_chunks_or_documents(store: Store, table: str) -> No
     with open_database(store.address) as database:
         assert database.corpus.has_chunks == (table == "documents")
         assert not database.corpus.has_documents
-        assert bool(database.corpus.documents_at("d1.md")) == (table == "chunks")
+        assert bool(database.corpus.documents.at("d1.md")) == (table == "chunks")
 
 
 # -- chunks of several chunkers that share an id -------------------------------------------------

@@ -138,7 +138,7 @@ def test_a_corpus_whose_index_has_lost_a_row_is_an_error(path: Path, table: str,
         f"is damaged, and rows are lost: its index sqlite_autoindex_{table}_1 has 2 entries for the 3 rows"
     )
     with pytest.raises(DatabaseError, match=message), open_database(path) as opened:
-        assert None not in (opened.corpus.path_of("d1"), opened.corpus.chunk("c1", "v1"))
+        assert None not in (opened.corpus.documents.path_of("d1"), opened.corpus.chunk("c1", "v1"))
 
 
 def test_an_index_on_the_document_of_a_chunk_is_checked_too(path: Path) -> None:

@@ -159,7 +159,7 @@ def test_recorded_chunks_are_read_as_those_of_a_knowledge_base(db: Path) -> None
         assert chunk is not None
         assert (chunk.doc_id, chunk.chunker_version) == ("d1", "v1")
         assert database.corpus.text("c1", "v1") == "Rotate them."
-        assert database.corpus.documents_at("notes/a.md") == ["d1"]
+        assert database.corpus.documents.at("notes/a.md") == ["d1"]
 
 
 def test_runs_of_two_chunkers_are_matched_by_their_recorded_spans(tmp_path: Path, db: Path) -> None:
