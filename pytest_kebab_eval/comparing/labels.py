@@ -29,9 +29,11 @@ def label_warnings(sides: Sides, per_query: Iterable[QueryComparison], mode: Mat
     tested = paired_significance(changes.values, changes.n, yes_no=changes.is_yes_no)
     before, after = pairs.means(_JUDGED)
     if after < before and tested.p is not None and tested.p < _BY_CHANCE:
+        digits = next((n for n in range(2, 6) if f"{before:.{n}f}" != f"{after:.{n}f}"), 6)
         yield (
-            f"judged@k fell from {before:.2f} to {after:.2f}: fewer of B's top hits are labelled than of A's,"
-            " and what nobody labelled counts as wrong, so that B may be better than it looks"
+            f"judged@k fell from {before:.{digits}f} to {after:.{digits}f}: fewer of B's top hits are"
+            " labelled than of A's, and what nobody labelled counts as wrong, so that B may be better than it"
+            " looks"
         )
     new = b.share_of_new_ids(a) if mode is MatchMode.EXACT else 0.0
     unreached = len(b.ids_without_hits(lost)) if new > _MANY_NEW else 0

@@ -129,3 +129,12 @@ def test_a_single_loss_is_no_reason_to_doubt_the_labels(tmp_path: Path, lost: in
     a = {f"{n}": result(f"c{n}", "x") for n in range(20)}
     b = {f"{n}": result("x") if n < lost else result(f"c{n}", "x") for n in range(20)}
     assert warnings_of(tmp_path, a, b) == (False, False)
+
+
+def test_a_small_fall_of_judged_is_not_shown_as_none(tmp_path: Path) -> None:
+    others = [f"x{n}" for n in range(9)]
+    a = {f"{n}": result(f"c{n}", *others) for n in range(300)}
+    b = {f"{n}": result("y", *others) if n < 6 else a[f"{n}"] for n in range(300)}
+    entries = {name: {"expected_chunk_ids": [f"c{name}"]} for name in a}
+    (warning,) = (text for text in compared_all(tmp_path, entries, a, b).warnings if DOUBT in text)
+    assert warning.startswith("judged@k fell from 0.200 to 0.196: ")
