@@ -43,6 +43,18 @@ class Chunk(NamedTuple):
     chunker_version: str | None = None
 
 
+class _Values(NamedTuple):
+    """What is read of a chunk when it is asked for; JSON is decoded then."""
+
+    text: str | None
+    headings: object
+    spans: object
+
+
+_NOTHING = _Values(None, None, None)
+_ByVersion = dict[str | None, _Values]  # of a chunk id, by chunker
+
+
 class Corpus:
     """Looks up chunks and cited passages; reads only the rows it needs.
 
@@ -54,8 +66,8 @@ class Corpus:
         self._database = database
         self._chunks: dict[str, tuple[Chunk, ...]] = {}
         self._extents_by_path: dict[tuple[str, str | None], Sequence[tuple[Box, ...]]] = {}
-        self._last_rows: tuple[str | None, Sequence[tuple[Any, ...]]] = (None, ())  # of a chunk id
-        self._ahead: dict[str, list[tuple[Any, ...]]] = {}  # rows by chunk id, that will be asked for
+        self._last: tuple[str | None, _ByVersion] = (None, {})  # of a chunk id
+        self._ahead: dict[str, _ByVersion] = {}  # of chunk ids that will be asked for
         self._room_ahead = _TEXTS_AHEAD
         self._tables = IndexTables(database)
         self.documents = Documents(database, self._tables)
@@ -124,17 +136,21 @@ class Corpus:
         same_place = len({chunk[:2] for chunk in chunks}) == 1
         return same_place and len({self.text(chunk_id, chunk.chunker_version) for chunk in chunks}) == 1
 
-    def _value(self, column: str, chunk_id: str, version: str | None) -> object:
-        """A column of a chunk; None if there is no such chunk or column."""
+    def _values(self, chunk_id: str, version: str | None) -> _Values:
+        """What a chunk has beside its place; nothing if there is no such chunk."""
         chunk = self.chunk(chunk_id, version)
         if chunk is None:
-            return None
-        rows: Sequence[tuple[Any, ...]] | None = self._ahead.get(chunk_id)
-        if rows is None and self._last_rows[0] != chunk_id:
-            columns = map(self._tables.column, ("chunker_version", *_VALUES))
-            self._last_rows = chunk_id, [*self._database.select("chunks", *columns, chunk_id=chunk_id)]
-        own = (row for row in rows or self._last_rows[1] if text_or_none(row[0]) == chunk.chunker_version)
-        return next(own, (None,) * (len(_VALUES) + 1))[_VALUES.index(column) + 1]
+            return _NOTHING
+        by_version = self._ahead.get(chunk_id)
+        if by_version is None:
+            if self._last[0] != chunk_id:
+                columns = map(self._tables.column, ("chunker_version", *_VALUES))
+                self._last = (
+                    chunk_id,
+                    _by_version(self._database.select("chunks", *columns, chunk_id=chunk_id)),
+                )
+            by_version = self._last[1]
+        return by_version.get(chunk.chunker_version, _NOTHING)
 
     def read_ahead(self, chunk_ids: Iterable[str]) -> None:
         """Read chunks that will be asked for, in few statements; earlier ones are forgotten if need be."""
@@ -146,12 +162,12 @@ class Corpus:
             found: dict[str, list[tuple[Any, ...]]] = {chunk_id: [] for chunk_id in some}
             for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
                 found.setdefault(text_or_none(chunk_id) or "", []).append(tuple(row))
-                self._room_ahead -= len(text_or_none(row[2]) or "")
             for chunk_id, rows in found.items():
                 self._chunks[chunk_id] = tuple(
                     _chunk(doc_id, spans, version) for doc_id, version, _, _, spans in rows
                 )
-                self._ahead[chunk_id] = [row[1:] for row in rows]
+                self._ahead[chunk_id] = by_version = _by_version(row[1:] for row in rows)
+                self._room_ahead -= sum(len(values.text or "") for values in by_version.values())
             if self._room_ahead < 0:
                 break
 
@@ -162,11 +178,11 @@ class Corpus:
         self.documents.read_paths(named)
 
     def spans(self, chunk_id: str, version: str | None) -> tuple[Span, ...]:
-        return spans_of(self._value("source_spans_json", chunk_id, version))
+        return spans_of(self._values(chunk_id, version).spans)
 
     def text(self, chunk_id: str, version: str | None) -> str | None:
         """What the chunk says; None if that is not stored: then all texts of its chunker are empty."""
-        text = text_or_none(self._value("text", chunk_id, version))
+        text = self._values(chunk_id, version).text
         chunk = self.chunk(chunk_id, version) if text == "" else None
         return None if chunk and chunk.chunker_version not in self._versions_with_texts else text
 
@@ -179,7 +195,7 @@ class Corpus:
 
     def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
         """The headings above the chunk, outermost first; none if that is not stored."""
-        return _headings(self._value("heading_path_json", chunk_id, version))
+        return _headings(self._values(chunk_id, version).headings)
 
     def passages(self) -> Iterator[tuple[str | None, tuple[str, ...], str | None]]:
         """Document, headings and text of every chunk, of whatever chunker."""
@@ -248,6 +264,14 @@ class Corpus:
 
 def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
     return Chunk(text_or_none(doc_id), extents_of(spans), text_or_none(version))
+
+
+def _by_version(rows: Iterable[tuple[Any, ...]]) -> _ByVersion:
+    """The values of a chunk id; of rows of one chunker, the first counts."""
+    found: _ByVersion = {}
+    for version, text, headings, spans in rows:
+        found.setdefault(text_or_none(version), _Values(text_or_none(text), headings, spans))
+    return found
 
 
 def _headings(heading_path_json: object) -> tuple[str, ...]:
