@@ -44,6 +44,7 @@ class ReportSource(Value, frozen=True):
     context: Context
     briefs: Briefs | None = None  # without them there is no HTML
     trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
+    is_one_of_many: bool = False  # among the reports of a site
 
 
 class Published(Value, frozen=True):
@@ -158,7 +159,7 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
 
     trend = _trend(source, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
-    queries = PageQueries(source.inputs.golden.queries, briefs, shown.read)
+    queries = PageQueries(source.inputs.golden.queries, briefs, shown.read, source.is_one_of_many)
     runs = ComparedRuns(source.inputs.runs_a, source.inputs.runs_b, find_repository())
     yield from render_report_html(source.report, queries, trend, source.context, runs)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)

@@ -283,7 +283,7 @@ class RunMaker:
             errors.append(str(error))
             return None
         context = report_context(report, inputs.golden.queries)
-        source = ReportSource(settings, inputs, report, context, briefs, trend)
+        source = ReportSource(settings, inputs, report, context, briefs, trend, is_one_of_many=True)
         self._directory.write(planned.report_file, render("html", source, errors))
         return comparison_record(planned.comparison_key(self._basis), report, _failures(source, briefs))
 

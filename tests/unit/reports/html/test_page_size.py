@@ -13,7 +13,7 @@ import pytest
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.matching.targets import Matcher
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryComparison
+from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.html import details, query_index
 from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.page import render_report_html
@@ -161,6 +161,15 @@ def test_details_are_made_block_by_block_while_the_page_is_written() -> None:
     assert len(seen) == query_index.QUERIES_A_BLOCK
     next(blocks)
     assert len(seen) == 2 * query_index.QUERIES_A_BLOCK
+
+
+@pytest.mark.parametrize(("is_one_of_many", "in_full"), [(False, 300), (True, 50)])
+def test_the_first_queries_have_texts_though_they_did_not_change(is_one_of_many: bool, in_full: int) -> None:
+    report, queries = many_queries()
+    draws = tuple(QueryComparison(shown.id, ComparisonKind.DRAW, 1, 1) for shown in queries.golden)
+    queries = queries._replace(is_one_of_many=is_one_of_many)
+    index = query_index.QueryIndex(msgspec.structs.replace(report, per_query=draws), queries)
+    assert DetailBlocks(index, queries).in_full == in_full
 
 
 # -- how often -------------------------------------------------------------------------------------
