@@ -104,7 +104,7 @@ class WorkerQueries:
     """The queries whose tests have begun on a worker, and that have no result yet."""
 
     def __init__(self) -> None:
-        self.lost = 0  # queries that a worker took along
+        self.lost: set[str] = set()  # queries that a worker took along, and no other recorded since
         self._died: list[str] = []
         self._open: defaultdict[str, dict[str, str]] = defaultdict(dict)  # worker -> query id -> query
         self._known: set[str] = set()  # node ids of tests in flight of which all is known
@@ -121,6 +121,7 @@ class WorkerQueries:
         if parcel.query is not None and report.when == "setup" and not report.skipped:
             self._open[report.worker_id][parcel.query[0]] = parcel.query[1]
         for query_id in (*(row[0] for row in parcel.rows), *(raised[0] for raised in parcel.raised)):
+            self.lost.discard(query_id)
             for queries in self._open.values():
                 queries.pop(query_id, None)
 
@@ -132,7 +133,7 @@ class WorkerQueries:
         """A worker died: the queries it takes along, each with its text and what to say of it."""
         self._died.append(worker)
         queries = self._open.pop(worker, {})
-        self.lost += len(queries)
+        self.lost.update(queries)
         return ((query_id, query, self.died_in(worker)) for query_id, query in queries.items())
 
     @staticmethod
