@@ -82,6 +82,10 @@ class QueryEvidence(Value, frozen=True):
             filter(None, [query.expected_answer or "", *snippets, *query.must_contain, *query.claims])
         )
 
+    def without_targets(self) -> QueryEvidence:
+        """The same where nothing is said of what hits share with a target."""
+        return msgspec.structs.replace(self, passages=())
+
     def show_hit(self, query: GoldenQuery, hit: Hit, width: int) -> KnownPassage:
         """A hit with its text cut around what matters: else around what it shares with a target."""
         focus = self.focus(query)

@@ -40,8 +40,11 @@ Reduce = Callable[[Values], float]
 
 def total(values: Values) -> float:
     """The sum; it is exact, so that no order or grouping of the queries changes it."""
+    numbers = values.numbers
     if values.weights is None:
-        return math.fsum(values.numbers)
+        return math.fsum(numbers)
+    if numbers.count(numbers[0]) == len(numbers):  # most: a product is rounded once, as an exact sum is
+        return float(numbers[0] * values.count)
     return math.fsum([part * weight for number, weight in values for part in _halves(number)])
 
 

@@ -95,7 +95,7 @@ def _json_parts(fields: dict[str, Any]) -> Iterator[str]:
                 yield (",\n    " if number else "") + _line(element)
             yield "\n  ]"
         else:
-            text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2)
+            text = msgspec.json.format(_encode_line(msgspec.to_builtins(value)), indent=2)
             yield text.replace("\n", "\n  ")
     yield "\n}\n"
 

@@ -12,7 +12,16 @@ import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
-from pytest_kebab_eval.model import Answer, Cited, GoldenQuery, Hit, QueryComparison, QueryResult, Value
+from pytest_kebab_eval.model import (
+    Answer,
+    Cited,
+    ComparisonKind,
+    GoldenQuery,
+    Hit,
+    QueryComparison,
+    QueryResult,
+    Value,
+)
 from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.html.markup import (
     TEXT_SHOWN,
@@ -157,7 +166,7 @@ def query_details(
     query: GoldenQuery, evidence: QueryEvidence, comparison: QueryComparison | None, *, alone: bool
 ) -> Json:
     """The details of a query, for the script to show; a hit that both runs have is stored once."""
-    shown = _PassagesShown(query, evidence)
+    shown = _PassagesShown(query, evidence if _has_changed(comparison) else evidence.without_targets())
     b = _ResultShown(evidence.b, evidence.readable_b, evidence.correct_b, evidence.cited_b)
     details = {"b": _result(query, b, shown), **_expected(query, evidence.expected, comparison)}
     if not alone:
@@ -180,6 +189,13 @@ def brief_details(query: GoldenQuery, comparison: QueryComparison | None, briefs
     if comparison is not None and (comparison.lost or comparison.gained):
         details |= _moved(comparison)
     return details | _forbidden(comparison)
+
+
+def _has_changed(comparison: QueryComparison | None) -> bool:
+    """Whether hits are shown around what they share with a target, which takes time."""
+    if comparison is None:
+        return False
+    return bool(comparison.kind is not ComparisonKind.DRAW or comparison.checks or comparison.lost)
 
 
 def _moved(comparison: QueryComparison) -> Json:
