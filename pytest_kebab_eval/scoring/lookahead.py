@@ -6,6 +6,7 @@ To a server each statement is a round trip; what is not read ahead is read when 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from pytest_kebab_eval.matching.locations import has_document
 from pytest_kebab_eval.matching.targets import Matcher
@@ -72,6 +73,10 @@ class _Wanted:
         self._paths: set[str] = set()
         self._scoped: set[str] = set()  # documents, or chunks, whose paths are
 
+    @cached_property
+    def _knows_cited(self) -> bool:
+        return self._corpus.knows_cited(self._count)
+
     def __bool__(self) -> bool:
         return bool(self._located or self._read or self._paths or self._scoped)
 
@@ -79,7 +84,7 @@ class _Wanted:
         query = self._queries.get(result.query_id)
         for cited in result.answer.citations if result.answer else ():
             if cited.citation is not None and cited.citation.path:
-                if not self._corpus.knows_cited(self._count):
+                if not self._knows_cited:
                     self._paths.add(cited.citation.path)
             elif cited.chunk_id and all(cited.chunk_id != hit.chunk_id for hit in result.hits):
                 self._located.add(cited.chunk_id)

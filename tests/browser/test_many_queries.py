@@ -51,6 +51,7 @@ def test_10000_queries_are_listed_found_filtered_and_opened_without_a_freeze(
     last = page.locator("#rows .name").nth(999).text_content()
     assert page.evaluate("name => window.find(name)", last)
     page.get_by_role("button", name="Show 1,000 more of 8,950").click()
+    page.get_by_role("button", name="Show 1,000 more of 7,950").wait_for()
     assert page.locator("#rows .q").count() == 2050
     click = "name => { document.querySelector(name).click(); document.body.getBoundingClientRect(); }"
     with work_of(page) as seconds:
