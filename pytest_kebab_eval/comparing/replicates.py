@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
     from pytest_kebab_eval.comparing.noise.together import CheckLimits
 
-QUERIES_TOGETHER = 150  # whose results and passages are read by a few statements
+QUERIES_TOGETHER = 500  # whose results and passages are read by a few statements
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
 
 
