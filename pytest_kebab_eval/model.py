@@ -1,4 +1,4 @@
-"""The values that flow through the program; frozen, with no behaviour beyond themselves."""
+"""The values that flow through the program; frozen, and without a word of how they are read or compared."""
 
 from __future__ import annotations
 

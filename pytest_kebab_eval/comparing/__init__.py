@@ -1,1 +1,1 @@
-"""Two scorecards -> a `CompareReport`, gates judged, and a verdict on each query."""
+"""The scorecards of two sides -> a `CompareReport`, gates judged, and a verdict on each query."""

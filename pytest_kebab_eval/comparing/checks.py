@@ -1,6 +1,7 @@
 """What can be lost: every check, written once, and how often the runs of two sides pass it.
 
-To add a check, add a row to `CHECKS`; `decide` says whether it was lost, from the tallies of both sides.
+To add a check, add a row to `CHECKS`, or to `CHECKS_OF_B` if it looks at B alone; `decide` says whether it
+was lost, from the tallies of both sides.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Check(NamedTuple):
     passes: Callable[[QueryScore, int], bool | None]  # in a run, looking at its top k
     sentence: Callable[[LostCheck], str]  # why a query fails that lost it
     needs_a: bool = True  # False: it is also judged where there is no run A
-    by_default: bool = True  # False: a query fails on it only where `--kebab-fail-on` has it
+    by_default: bool = True  # False: only where `--kebab-fail-on` has it, or the golden file requires it
     of_b: Callable[[Sequence[bool]], bool] | None = None
     # Whether the golden file requires it, so that it always fails; it may say `require: all` of every query.
     is_required: Callable[[QueryScore, bool], bool] = lambda score, all_of_all: False

@@ -1,7 +1,7 @@
 """Decides what was lost: from how often the runs of each side pass each check, for all queries together.
 
 One run a side is a list of one. Where runs of one side never disagree, what passed in A and fails in B is
-lost; where they do, a drop is lost if it is more than noise (`noise.control`).
+lost; where they do, a drop is lost if it is more than noise (`noise.together`).
 """
 
 from __future__ import annotations

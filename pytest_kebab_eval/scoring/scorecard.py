@@ -1,4 +1,4 @@
-"""A run, scored: ask it for values by metric and slice. How it keeps them is known here alone.
+"""A run, scored: ask it for values by metric and slice. How it keeps them is known here and in `combining`.
 
 Queries alike in their facts share one `QueryScore`, known by its identity, so that what is computed of a
 score is computed once for all of them. What differs from query to query is kept in columns, one row a query.
