@@ -14,7 +14,7 @@ MOST, MOST_WITH_A_PAGE = 100, 114
 PAGE = {"reports.html", "history", "scoring.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
     *("api", "cli", "importers", "parallel", "upkeep"),
-    *("comparing.noise", "matching.located", "matching.copies", "matching.indexed"),
+    *("comparing.noise", "matching.located", "matching.copies"),
     *("history.blame", "history.change_point", "history.commit_odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),

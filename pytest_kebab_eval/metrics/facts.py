@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pytest_kebab_eval.matching.citations import CitationCheck
-from pytest_kebab_eval.matching.strategies import Ranking
+from pytest_kebab_eval.matching.strategies import CitationCheck, Ranking
 from pytest_kebab_eval.model import BrokenRule, GoldenQuery, QueryResult, Value
 
 

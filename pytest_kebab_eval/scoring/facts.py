@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, each_resolves
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.matching.strategies import Ranking, first_of_each
+from pytest_kebab_eval.matching.strategies import (
+    CitationCheck,
+    Ranking,
+    check_citations,
+    each_resolves,
+    first_of_each,
+)
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import (
@@ -60,7 +65,7 @@ class QueryJudge:
             bool(result.timed_out),
             is_golden,
             query.can_be_answered if is_golden else None,
-            _answer_facts(query, answer, check_citations(answer, hits, targets, ranking, passages))
+            _answer_facts(query, answer, check_citations(answer, hits, targets.strategy, ranking, passages))
             if answer
             else None,
             _containment(expected, hits, passages) if expected is not None else None,
