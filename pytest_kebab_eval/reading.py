@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 
 from pytest_kebab_eval.comparing.decide import Decision
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.evidence import JudgedResult, QueryEvidence, TargetPassages
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
-from pytest_kebab_eval.comparing.passages import JudgedResult, TargetPassages
 from pytest_kebab_eval.comparing.replicates import (
     QUERIES_TOGETHER,
     ShownResults,

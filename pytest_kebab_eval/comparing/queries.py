@@ -16,11 +16,10 @@ from pytest_kebab_eval.comparing.checks import (
     forbidden_words,
     rank_within,
 )
-from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision, Rules
-from pytest_kebab_eval.comparing.labels import same_text
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.replicates import Sides
+from pytest_kebab_eval.comparing.unlike_runs import change_notes, config_changes
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
@@ -28,6 +27,7 @@ from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComp
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import first_of
 
+_SAME_PART = 0.75  # of the shorter text, as where no document is known
 MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text"}
 
 
@@ -194,6 +194,30 @@ class _Found(Value, frozen=True):
     notes: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     gained: tuple[str, ...] = ()
+
+
+def same_text(expected: Sequence[tuple[Hit, str]], hits: Iterable[Hit], passages: Passages) -> str | None:
+    """Says which of the hits has the text of an expected one; None if none has."""
+    for hit in hits:
+        text = passages.text(hit)
+        for right, wanted in expected if text else ():
+            if is_same_text(wanted, text or ""):
+                return f"{hit.chunk_id or hit.doc_path} at rank {hit.rank} has the text of {right.chunk_id}"
+    return None
+
+
+def is_same_text(expected: str, text: str) -> bool:
+    """Whether a text is the expected one, whatever was cut at its edges; short ones must be equal."""
+    from pytest_kebab_eval.matching.letters import letters_of
+    from pytest_kebab_eval.matching.shingles import compare_texts, is_short
+
+    letters, others = letters_of(expected), letters_of(text)
+    if letters == others:
+        return bool(letters)
+    if is_short(expected) or is_short(text) or 2 * len(others) < len(letters):
+        return False
+    shared = compare_texts(expected, text)
+    return shared is not None and shared.part >= _SAME_PART
 
 
 def _left_index(right: Iterable[Hit], hits: Iterable[Hit], passages: Passages) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.config_changes import config_changes
 from pytest_kebab_eval.comparing.gate_grammar import Gate
+from pytest_kebab_eval.comparing.unlike_runs import config_changes
 from pytest_kebab_eval.errors import InputError, NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.settings import Settings
