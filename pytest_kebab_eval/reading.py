@@ -23,8 +23,7 @@ from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, f
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value, gains_of
 from pytest_kebab_eval.scoring.combining import combine
-from pytest_kebab_eval.scoring.facts import QueryJudge
-from pytest_kebab_eval.scoring.lookahead import read_ahead
+from pytest_kebab_eval.scoring.facts import QueryJudge, read_ahead
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings

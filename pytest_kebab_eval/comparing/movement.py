@@ -16,8 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
-from pytest_kebab_eval.metrics.facts import ResultDomain
-from pytest_kebab_eval.metrics.registry import Family
+from pytest_kebab_eval.metrics.registry import Family, ResultDomain
 from pytest_kebab_eval.model import QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import rounded
 from pytest_kebab_eval.scoring.columns import Ranked, key_of
