@@ -139,10 +139,8 @@ class _Comparer:
 
     def _forbidden(self, query_id: str) -> tuple[ForbiddenHit, ...]:
         """The forbidden hits of the run of B that is shown."""
-        stored, forbidden = self._sides.b.stored(query_id), self._targets_of(query_id).forbidden
-        if forbidden is None or not isinstance(stored, QueryResult):
-            return ()
-        return forbidden.among(stored.hits, self._k)
+        forbidden = self._targets_of(query_id).forbidden
+        return forbidden.among(self._sides.b.hits(query_id), self._k) if forbidden else ()
 
     def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
         targets = self._targets_of(query_id)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from math import fsum
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.comparing.gate_grammar import Gate
-from pytest_kebab_eval.comparing.movement import movement_metric
+from pytest_kebab_eval.comparing.gate_grammar import Gate, known_metric
 from pytest_kebab_eval.comparing.replicates import Side, Sides
 from pytest_kebab_eval.comparing.significance import paired_significance
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
-from pytest_kebab_eval.model import MatchMode, QueryComparison, QueryResult, Run, Value
+from pytest_kebab_eval.model import MatchMode, QueryComparison, Run, Value
 from pytest_kebab_eval.scoring.combining import Pairs
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.spans import length
@@ -42,7 +40,7 @@ def broken_runs(golden: GoldenSet, sides: Sides) -> Iterator[str]:
             )
             if what:
                 yield (
-                    f"in run {printable(card.run.run_id)}, one of {printable(side.card.run.run_id)},"
+                    f"in run {printable(card.run.run_id)}, one of {side.name},"
                     f" {what}; record it again, or leave it out"
                 )
 
@@ -126,8 +124,7 @@ def _lengths(side: Side, query_ids: Iterable[str]) -> Mapping[str, Sequence[floa
     found: defaultdict[str, list[float]] = defaultdict(list)
     side.stored.will_ask(query_ids)
     for query_id in query_ids:
-        result = side.stored(query_id)
-        for hit in result.hits[:_HITS_READ] if isinstance(result, QueryResult) else ():
+        for hit in side.hits(query_id)[:_HITS_READ]:
             text, extents = side.passages.text(hit), side.passages.extents(hit)
             if text:
                 found["text"].append(len(text))
@@ -166,7 +163,8 @@ def _depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
             f" of map is over the top {depth} of both, and a cutoff beyond {depth} compares unlike lists;"
             " store as many hits in both"
         )
-    cutoffs = {gate.text: _cutoff(gate.metric) for gate in gates}
+    metrics = {gate.text: known_metric(gate.metric) for gate in gates}
+    cutoffs = {text: metric.cutoff or 0 for text, metric in metrics.items() if metric}
     for text, cutoff in cutoffs.items():
         if cutoff > depth:
             yield (
@@ -186,14 +184,6 @@ def _finds_below(card: Scorecard, depth: int) -> bool:
     """Whether anything expected is found beyond that depth."""
     facts = (score.facts for score in {*card.scores_in_order()} if score.facts.depth > depth)
     return any((rank or 0) > depth for known in facts for rank in (*known.ranking.found, *known.doc_ranks))
-
-
-def _cutoff(metric: str) -> int:
-    """How deep a metric looks; 0 if it has no cutoff of its own."""
-    for find in (Metric.parse, movement_metric):
-        with suppress(KeyError):
-            return find(metric).cutoff or 0
-    return 0
 
 
 def _asked_for(cards: Iterable[Scorecard]) -> set[int]:
