@@ -40,8 +40,8 @@ class Evaluation(NamedTuple):
     run_b: Run
     report: CompareReport
     verdicts: dict[str, Verdict]
-    aggregates: tuple[RunAggregate, ...] = ()  # of every run
-    matcher: Matcher | None = None  # with which stored results are read again
+    aggregates: tuple[RunAggregate, ...]  # of every run
+    matcher: Matcher | None  # with which stored results are read again
 
 
 def evaluate(
@@ -94,7 +94,7 @@ def _accepted(settings: Settings) -> Accepted:
 
 
 def compare_other(
-    settings: Settings, inputs: Inputs, other: Versus, score_parts: ScoreParts | None = None
+    settings: Settings, inputs: Inputs, other: Versus, score_parts: ScoreParts | None
 ) -> Compared | NoRun:
     """B with a run that gates name by `vs`: matched, scored and paired as with A."""
     if not other.runs:

@@ -366,7 +366,7 @@ class QueryComparison(Value, frozen=True):
         """Whether B lost a target while another is still found."""
         return "coverage" in self.checks and self.b_hit_rank is not None
 
-    def fails_on(self, checks: frozenset[str], loss_over: int = 0) -> bool:
+    def fails_on(self, checks: frozenset[str], loss_over: int) -> bool:
         """Whether the query fails where these checks do, or by what the golden file requires.
 
         Where they have `loss`, a rank may be worse by as much as `loss_over`.

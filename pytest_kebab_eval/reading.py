@@ -58,7 +58,7 @@ class OpenStores:
         settings: Settings,
         inputs: Inputs,
         databases: tuple[Database, Database],
-        matcher: Matcher | None = None,
+        matcher: Matcher | None,
     ) -> None:
         self.a, self.b = databases
         self._settings, self._inputs = settings, inputs

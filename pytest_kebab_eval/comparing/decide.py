@@ -44,9 +44,9 @@ class Rules(Value, frozen=True):
     fail_on: frozenset[str]
     compare_k: int
     alpha: float
-    accepted: frozenset[str] = frozenset()  # queries whose loss is expected: no evidence of another's
-    loss_over: int = 0  # a worse rank fails only if it is worse by more than this
-    require_all: bool = False  # of queries whose golden entry does not say
+    accepted: frozenset[str]  # queries whose loss is expected: no evidence of another's
+    loss_over: int  # a worse rank fails only if it is worse by more than this
+    require_all: bool  # of queries whose golden entry does not say
 
 
 class Group(NamedTuple):

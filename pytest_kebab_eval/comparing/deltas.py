@@ -294,7 +294,7 @@ def _with_common_queries(a: Scorecard, b: Scorecard) -> tuple[Scorecard, Scoreca
 
 
 def _values_of_runs(
-    a: Scorecard, b: Scorecard, metric: Metric, part: str | None = None
+    a: Scorecard, b: Scorecard, metric: Metric, part: str | None
 ) -> tuple[list[float], list[float]]:
     """A metric in each run of both sides; nothing where each is one run."""
     if not a.replicates and not b.replicates:

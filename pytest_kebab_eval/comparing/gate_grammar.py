@@ -38,10 +38,10 @@ class Gate(NamedTuple):
     metric: str
     op: str
     number: Decimal
-    delta: bool = False
-    part: str | None = None  # the slice; every value of it, if that is `*`
-    percent: bool = False
-    unless_p_above: Decimal | None = None
+    delta: bool
+    part: str | None  # the slice; every value of it, if that is `*`
+    percent: bool
+    unless_p_above: Decimal | None
     vs: str | None = None  # the run that a delta is held against, if it is not A
 
     def __str__(self) -> str:

@@ -155,7 +155,7 @@ class Movement(Value, frozen=True):
 
 
 def measure_movement(
-    a: Sequence[Scorecard], b: Sequence[Scorecard], compare_k: int, cutoffs: Sequence[int] = ()
+    a: Sequence[Scorecard], b: Sequence[Scorecard], compare_k: int, cutoffs: Sequence[int]
 ) -> Movement:
     """How far the rankings moved on average, over every run of A with every run of B: no order matters."""
     movements = [_between(*pair, compare_k, cutoffs) for pair in itertools.product(a, b)]
@@ -179,7 +179,7 @@ def _between(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Sequence[int])
     return Movement(pairs.with_values(movement_metrics(cutoffs), values), moved)
 
 
-def movement_metrics(cutoffs: Iterable[int] = ()) -> tuple[Metric, ...]:
+def movement_metrics(cutoffs: Iterable[int]) -> tuple[Metric, ...]:
     """`overlap` at the usual cutoffs and these, and `rbo`."""
     return (*(OVERLAP.at(k) for k in _depths(cutoffs)), RBO)
 
@@ -222,7 +222,7 @@ class Moved(Value, frozen=True):
     top_changed: bool  # whether the first hit is another one
     hits_a: int
     hits_b: int
-    errored: str | None = None  # A | B: the run in which it errored, and so found nothing
+    errored: str | None  # A | B: the run in which it errored, and so found nothing
 
 
 class Churn(NamedTuple):

@@ -52,7 +52,7 @@ class QueryVerdicts:
         b: Scorecard,
         decisions: Iterable[Decision],
         rules: Rules,
-        today: datetime.date | None = None,
+        today: datetime.date | None,
     ) -> None:
         self._a, self._b = a, b
         self._rules = rules

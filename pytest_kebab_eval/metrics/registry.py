@@ -32,10 +32,10 @@ class TargetFacts(Value, frozen=True):
     gains: tuple[float, ...]
     matched_by: str
     has_chunk_targets: bool
-    groups: tuple[tuple[int, ...], ...] = ()  # the supports that are enough together
-    counts_once: bool = False  # a target may be several hits: it has alternatives, or another chunker cut it
-    rank_limit: int | None = None  # that the first correct hit must keep
-    require: str | None = None  # all | any: whether every target that A found must be found
+    groups: tuple[tuple[int, ...], ...]  # the supports that are enough together
+    counts_once: bool  # a target may be several hits: it has alternatives, or another chunker cut it
+    rank_limit: int | None  # that the first correct hit must keep
+    require: str | None  # all | any: whether every target that A found must be found
 
     @property
     def groups_that_apply(self) -> tuple[tuple[int, ...], ...]:
@@ -79,8 +79,8 @@ class Facts(Value, frozen=True):
     answerable: bool | None
     answer: AnswerFacts | None
     containment: Containment | None  # None: no answer is expected
-    forbidden: tuple[int, ...] | None = None  # the ranks of forbidden hits; None: nothing is forbidden
-    wrong: tuple[int, ...] = ()  # the ranks of hits that the golden file says are wrong
+    forbidden: tuple[int, ...] | None  # the ranks of forbidden hits; None: nothing is forbidden
+    wrong: tuple[int, ...]  # the ranks of hits that the golden file says are wrong
 
     @property
     def answered(self) -> bool | None:
