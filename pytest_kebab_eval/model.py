@@ -356,9 +356,7 @@ class QueryComparison(Value, frozen=True):
     gained: tuple[str, ...] = ()
     overlap: float | None = None  # of the two rankings, within the comparison's cutoff
     rbo: float | None = None
-    required: tuple[str, ...] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )  # of the checks: the golden file asks for it
+    required: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # of the checks, by the golden file
     forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
 
     @property

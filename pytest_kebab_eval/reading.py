@@ -32,9 +32,8 @@ from pytest_kebab_eval.store import Database, IndexCoverage, open_both
 HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhere
 
 Cards = tuple[Scorecard, ...]
-Scored = tuple[
-    Cards, Cards, "Movement | None"
-]  # the runs of A and of B, and how far their rankings are apart
+# The runs of A and of B, and how far their rankings are apart.
+Scored = tuple[Cards, Cards, "Movement | None"]
 ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores otherwise than here; None: it cannot
 
 

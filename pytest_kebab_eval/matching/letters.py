@@ -82,10 +82,8 @@ def _unescaped(entity: re.Match[str]) -> str:
     return html.unescape(entity[0])
 
 
-_LEFT_OUT = {
-    0x307: None,
-    0x640: None,
-}  # the dot that a Turkish capital leaves, and what stretches Arabic words
+# The dot that a Turkish capital leaves, and what stretches Arabic words.
+_LEFT_OUT = {0x307: None, 0x640: None}
 
 
 def _folded(text: str) -> str:
