@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.api import compare_runs, compute_aggregate, store_aggregate
-    from pytest_kebab_eval.comparing.config_changes import ConfigChange
     from pytest_kebab_eval.comparing.decide import QueryRates
     from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Paired
     from pytest_kebab_eval.comparing.gates import GateResult
     from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread, TogetherRates
     from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport, Paraphrase, ParaphraseGroup
     from pytest_kebab_eval.comparing.significance import Significance
+    from pytest_kebab_eval.comparing.unlike_runs import ConfigChange
     from pytest_kebab_eval.errors import (
         ChunkerError,
         DatabaseError,
@@ -64,13 +64,13 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"  # between releases, the next one with .dev0
 
 _HOMES = {  # the names of each module
-    "comparing.config_changes": "ConfigChange",
     "comparing.decide": "QueryRates",
     "comparing.deltas": "ComparisonCounts Deltas Paired",
     "comparing.gates": "GateResult",
     "comparing.replicates": "CheckRates ReplicateReport Spread TogetherRates",
     "comparing.report": "BrokenResult CompareReport Paraphrase ParaphraseGroup",
     "comparing.significance": "Significance",
+    "comparing.unlike_runs": "ConfigChange",
     "errors": (
         "ChunkerError DatabaseError GateError GoldenError InputError KebabEvalError MetricError "
         "NoDatabase NoSuchRun RunNameError SettingsError StoreError WorkerError"

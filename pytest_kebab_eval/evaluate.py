@@ -6,16 +6,15 @@ import datetime
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import checks_of
-from pytest_kebab_eval.comparing.decide import Rules, decide, group_queries
+from pytest_kebab_eval.comparing.decide import Rules, decide
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
-from pytest_kebab_eval.comparing.labels import label_warnings
 from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unreadable_results
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
-from pytest_kebab_eval.comparing.unlike_runs import depth_warnings, length_warnings
+from pytest_kebab_eval.comparing.unlike_runs import unlike_warnings
 from pytest_kebab_eval.comparing.verdicts import (
     Outcome,
     QueryVerdicts,
@@ -24,7 +23,7 @@ from pytest_kebab_eval.comparing.verdicts import (
     unreviewed_warning,
 )
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
+from pytest_kebab_eval.inputs import Inputs, Versus, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
@@ -41,8 +40,8 @@ class Evaluation(NamedTuple):
     run_b: Run
     report: CompareReport
     verdicts: dict[str, Verdict]
-    aggregates: tuple[RunAggregate, ...] = ()  # of every run
-    matcher: Matcher | None = None  # with which stored results are read again
+    aggregates: tuple[RunAggregate, ...]  # of every run
+    matcher: Matcher | None  # with which stored results are read again
 
 
 def evaluate(
@@ -61,7 +60,7 @@ def evaluate(
     rules = _rules(settings, golden)
     with open_stores(settings, inputs) as stores:
         cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
-        decisions, noise = decide(group_queries(cards_a, cards_b, golden.by_id()), rules, alone=not cards_a)
+        decisions, noise = decide(cards_a, cards_b, golden.by_id(), rules)
         sides = stores.sides(cards_a, cards_b, decisions)
         a, b = sides.means
         if observer:
@@ -70,15 +69,14 @@ def evaluate(
         counts = count_comparison(per_query, a, b, movement, rules) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
-        others = compare_others(settings, inputs, score_parts)
+        others = {other.name: compare_other(settings, inputs, other, score_parts) for other in inputs.others}
         gates = judge_gates(inputs.gates, Compared(totals, a, b), others)
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        mode = stores.matcher.mode
-        depths = (*depth_warnings(sides, inputs.gates), *length_warnings(sides, mode))
-        unsure = (*label_warnings(sides, per_query, mode), *unreviewed_warning(golden, verdicts))
-        warnings = (*inputs.warnings, *depths, *unsure, *warnings_of(others, {*depths, *problems.warnings}))
+        unlike = unlike_warnings(sides, inputs.gates, stores.matcher.mode, per_query)
+        own = (*unlike, *unreviewed_warning(golden, verdicts))
+        warnings = (*inputs.warnings, *own, *warnings_of(others, {*own, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
@@ -95,28 +93,23 @@ def _accepted(settings: Settings) -> Accepted:
     return Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
 
 
-def compare_others(
-    settings: Settings, inputs: Inputs, score_parts: ScoreParts | None = None
-) -> dict[str, Compared | NoRun]:
-    """B with each run that a gate names by `vs`: matched, scored and paired as with A."""
-    others: dict[str, Compared | NoRun] = {}
-    for other in inputs.others:
-        if not other.runs:
-            others[other.name] = NoRun(other.missing)
-            continue
-        golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
-        with open_stores(settings, inputs.against(other)) as stores:
-            cards_a, cards_b, _ = stores.score(None, score_parts)
-            decisions, _ = decide(group_queries(cards_a, cards_b, golden.by_id()), _rules(settings, golden))
-            sides = stores.sides(cards_a, cards_b, decisions)
-            a, b = sides.means
-            totals = compare_totals(a, b, count_matched(decisions), name_a=run_names(other.runs))
-            found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
-            problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
-            lengths = length_warnings(sides, stores.matcher.mode)
-            warnings = (*depth_warnings(sides, gates), *lengths, *found.warnings)
-        others[other.name] = Compared(totals, a, b, problems, warnings)
-    return others
+def compare_other(
+    settings: Settings, inputs: Inputs, other: Versus, score_parts: ScoreParts | None
+) -> Compared | NoRun:
+    """B with a run that gates name by `vs`: matched, scored and paired as with A."""
+    if not other.runs:
+        return NoRun(other.missing)
+    golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
+    with open_stores(settings, inputs.against(other)) as stores:
+        cards_a, cards_b, _ = stores.score(None, score_parts)
+        decisions, _ = decide(cards_a, cards_b, golden.by_id(), _rules(settings, golden))
+        sides = stores.sides(cards_a, cards_b, decisions)
+        a, b = sides.means
+        totals = compare_totals(a, b, count_matched(decisions), name_a=run_names(other.runs))
+        found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
+        problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
+        warnings = (*unlike_warnings(sides, gates, stores.matcher.mode), *found.warnings)
+        return Compared(totals, a, b, problems, warnings)
 
 
 _EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail

@@ -356,9 +356,7 @@ class QueryComparison(Value, frozen=True):
     gained: tuple[str, ...] = ()
     overlap: float | None = None  # of the two rankings, within the comparison's cutoff
     rbo: float | None = None
-    required: tuple[str, ...] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )  # of the checks: the golden file asks for it
+    required: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # of the checks, by the golden file
     forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
 
     @property
@@ -366,7 +364,7 @@ class QueryComparison(Value, frozen=True):
         """Whether B lost a target while another is still found."""
         return "coverage" in self.checks and self.b_hit_rank is not None
 
-    def fails_on(self, checks: frozenset[str], loss_over: int = 0) -> bool:
+    def fails_on(self, checks: frozenset[str], loss_over: int) -> bool:
         """Whether the query fails where these checks do, or by what the golden file requires.
 
         Where they have `loss`, a rank may be worse by as much as `loss_over`.

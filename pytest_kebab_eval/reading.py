@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 
 from pytest_kebab_eval.comparing.decide import Decision
-from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.evidence import JudgedResult, QueryEvidence, TargetPassages
 from pytest_kebab_eval.comparing.movement import Movement, measure_movement
-from pytest_kebab_eval.comparing.passages import JudgedResult, TargetPassages
 from pytest_kebab_eval.comparing.replicates import (
     QUERIES_TOGETHER,
     ShownResults,
@@ -24,8 +23,7 @@ from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, f
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher, Targets
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable, Value, gains_of
 from pytest_kebab_eval.scoring.combining import combine
-from pytest_kebab_eval.scoring.facts import QueryJudge
-from pytest_kebab_eval.scoring.lookahead import read_ahead
+from pytest_kebab_eval.scoring.facts import QueryJudge, read_ahead
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.scoring.scorer import Observer, Scorer, score_together
 from pytest_kebab_eval.settings import Settings
@@ -34,9 +32,8 @@ from pytest_kebab_eval.store import Database, IndexCoverage, open_both
 HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhere
 
 Cards = tuple[Scorecard, ...]
-Scored = tuple[
-    Cards, Cards, "Movement | None"
-]  # the runs of A and of B, and how far their rankings are apart
+# The runs of A and of B, and how far their rankings are apart.
+Scored = tuple[Cards, Cards, "Movement | None"]
 ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores otherwise than here; None: it cannot
 
 
@@ -60,7 +57,7 @@ class OpenStores:
         settings: Settings,
         inputs: Inputs,
         databases: tuple[Database, Database],
-        matcher: Matcher | None = None,
+        matcher: Matcher | None,
     ) -> None:
         self.a, self.b = databases
         self._settings, self._inputs = settings, inputs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.text import brief, first_of
@@ -181,12 +182,7 @@ CHECKS = (
     Check("answer", "contained a claim", _has_claim, _lost_answer),
     Check("answer", "answered", _is_answered, _lost_answer),
     Check("refusal", "answered or refused as it should", _refuses_as_it_should, _lost_refusal),
-    Check(
-        "citation",
-        "citations resolved",
-        _yes_no("citation_coverage"),
-        _lost_citations,
-    ),
+    Check("citation", "citations resolved", _yes_no("citation_coverage"), _lost_citations),
     Check(
         "attribution",
         "cited a target",
@@ -223,39 +219,27 @@ def _half_or_more(broken: Sequence[bool]) -> bool:
 
 
 # What looks at B alone. One run that shows what is forbidden is one too many.
-FORBIDDEN = Check(
+_check_of_b = partial(Check, needs_a=False, by_default=False)
+FORBIDDEN = _check_of_b(
     "forbidden",
     "without a forbidden hit",
     lambda score, k: None if score.facts.forbidden is None else not any(map(k.__ge__, score.facts.forbidden)),
     _forbidden_hits,
-    needs_a=False,
-    by_default=False,
     of_b=any,
     is_required=lambda score, all_of_all: True,
 )
-RANK_LIMIT = Check(
+RANK_LIMIT = _check_of_b(
     "rank_limit",
     "ranked as high as it must",
     lambda score, k: score.facts.targets.keeps_limit(score.first),
     _ranks_too_low,
-    needs_a=False,
-    by_default=False,
     of_b=_half_or_more,
     is_required=lambda score, all_of_all: True,
 )
-CHECKS_OF_B = (
-    FORBIDDEN,
-    RANK_LIMIT,
-    Check(
-        "miss",
-        "found",
-        _is_found,
-        lambda lost: "nothing expected was found in B",
-        needs_a=False,
-        by_default=False,
-        of_b=_half_or_more,
-    ),
+MISS = _check_of_b(
+    "miss", "found", _is_found, lambda lost: "nothing expected was found in B", of_b=_half_or_more
 )
+CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MISS)
 ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
 ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))

@@ -44,9 +44,9 @@ class Rules(Value, frozen=True):
     fail_on: frozenset[str]
     compare_k: int
     alpha: float
-    accepted: frozenset[str] = frozenset()  # queries whose loss is expected: no evidence of another's
-    loss_over: int = 0  # a worse rank fails only if it is worse by more than this
-    require_all: bool = False  # of queries whose golden entry does not say
+    accepted: frozenset[str]  # queries whose loss is expected: no evidence of another's
+    loss_over: int  # a worse rank fails only if it is worse by more than this
+    require_all: bool  # of queries whose golden entry does not say
 
 
 class Group(NamedTuple):
@@ -151,16 +151,17 @@ class SessionNoise(Value, frozen=True):
 
 
 def decide(
-    groups: Sequence[Group], rules: Rules, *, alone: bool = False
+    a: Sequence[Scorecard], b: Sequence[Scorecard], query_ids: Iterable[str], rules: Rules
 ) -> tuple[list[Decision], SessionNoise]:
-    """Decide over all groups together, then for each; alone: there is no run A."""
+    """Decide over all queries together, then for those that did alike; without run A, B is judged alone."""
+    groups = group_queries(a, b, query_ids)
     counter = _Counter(rules.compare_k)
     tallies = [counter.tallies(group) for group in groups]
-    several = any(len(group.a) > 1 or len(group.b) > 1 for group in groups[:1])
+    several = len(a) > 1 or len(b) > 1
     noise = SessionNoise()
     if several and any(tally.flips for of_group in tallies for tally in of_group.values()):
         noise = _noise_of(groups, counter, tallies, rules)
-    decider = _Decider(rules, noise, alone=alone, several=several)
+    decider = _Decider(rules, noise, alone=not a, several=several)
     return [*map(decider.decide, groups, tallies)], noise
 
 

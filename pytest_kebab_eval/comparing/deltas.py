@@ -238,7 +238,7 @@ def _significances(
         and values_a.get(metric.name) is not None
         and values_b.get(metric.name) is not None
     ]
-    found = {metric.name: _tested(pairs, metric, _values_of_runs(*runs, metric)) for metric in measured}
+    found = {metric.name: _tested(pairs, metric, runs) for metric in measured}
     return {name: significance for name, significance in found.items() if significance.n}
 
 
@@ -249,8 +249,7 @@ def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | 
         return None
     pair = _paired(a, b)
     pairs = Pairs(*pair, part)
-    runs = _with_common_queries(*pair)
-    return _tested(pairs, found, _values_of_runs(*runs, found, part)) if pairs else None
+    return _tested(pairs, found, _with_common_queries(*pair), part) if pairs else None
 
 
 def least_p_in_runs(a: Scorecard, b: Scorecard, metric: Metric, part: str | None, end: float) -> float:
@@ -270,8 +269,10 @@ def measured_in(card: Scorecard, metric: str, part: str | None) -> int:
     return next((reduce(known, card.part(part)).n for known in card.metrics if known.name == metric), 0)
 
 
-def _tested(pairs: Pairs, metric: Metric, runs: tuple[list[float], list[float]]) -> Significance:
-    """Whether the metric changed."""
+def _tested(
+    pairs: Pairs, metric: Metric, runs: tuple[Scorecard, Scorecard], part: str | None = None
+) -> Significance:
+    """Whether the metric changed, over queries and over runs."""
     changes = pairs.changes(metric)
     return paired_significance(
         changes.values,
@@ -279,7 +280,7 @@ def _tested(pairs: Pairs, metric: Metric, runs: tuple[list[float], list[float]])
         yes_no=changes.is_yes_no,
         lower_is_better=metric.lower_is_better,
         max_value=metric.family.max_value,
-        runs=runs,
+        runs=_values_of_runs(*runs, metric, part),
     )
 
 
@@ -293,7 +294,7 @@ def _with_common_queries(a: Scorecard, b: Scorecard) -> tuple[Scorecard, Scoreca
 
 
 def _values_of_runs(
-    a: Scorecard, b: Scorecard, metric: Metric, part: str | None = None
+    a: Scorecard, b: Scorecard, metric: Metric, part: str | None
 ) -> tuple[list[float], list[float]]:
     """A metric in each run of both sides; nothing where each is one run."""
     if not a.replicates and not b.replicates:

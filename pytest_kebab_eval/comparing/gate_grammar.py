@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
@@ -16,7 +17,7 @@ from pytest_kebab_eval.comparing.deltas import COUNTS, is_comparison_metric
 from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.significance import LEAST_P
 from pytest_kebab_eval.errors import GateError
-from pytest_kebab_eval.metrics import Family, Metric
+from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.scoring.scorecard import SLICES
 from pytest_kebab_eval.text import printable, similar
@@ -37,10 +38,10 @@ class Gate(NamedTuple):
     metric: str
     op: str
     number: Decimal
-    delta: bool = False
-    part: str | None = None  # the slice; every value of it, if that is `*`
-    percent: bool = False
-    unless_p_above: Decimal | None = None
+    delta: bool
+    part: str | None  # the slice; every value of it, if that is `*`
+    percent: bool
+    unless_p_above: Decimal | None
     vs: str | None = None  # the run that a delta is held against, if it is not A
 
     def __str__(self) -> str:
@@ -73,13 +74,11 @@ class Gate(NamedTuple):
         return key if value == "*" else None
 
 
-def known_family(metric: str) -> Family | None:
-    """What is known of a metric, unless it is a count or the user's own."""
+def known_metric(name: str) -> Metric | None:
+    """The metric of that name, of one run or of two; None for a count or one of the user's own."""
     for parse in (Metric.parse, movement_metric):
-        try:
-            return parse(metric).family
-        except KeyError:
-            continue
+        with suppress(KeyError):
+            return parse(name)
     return None
 
 
@@ -122,10 +121,8 @@ class _Parser:
                 self._at = start
                 self._fail(f"a metric of a run; {name} compares the two runs already, so drop 'delta'")
             return name
-        try:
+        with suppress(KeyError):
             return Metric.parse(name).name
-        except KeyError:
-            pass
         if name not in self._known:
             self._at = start
             self._fail(f"the name of a metric, and there is no '{printable(name)}'{self._hint(name)}")
@@ -142,8 +139,8 @@ class _Parser:
 
     def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
         """A share is between 0 and 1; who writes 5 means 5 %."""
-        family = known_family(metric)
-        if family is not None and family.is_mean and family.max_value == 1 and abs(number) > 1:
+        known = known_metric(metric)
+        if known and known.family.is_mean and known.family.max_value == 1 and abs(number) > 1:
             self._at = start
             what = f"a change of {metric}" if delta else metric
             self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")

@@ -17,9 +17,9 @@ from pytest_kebab_eval.comparing.deltas import (
     pairs_in,
     significance_in,
 )
-from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_family
+from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_metric
 from pytest_kebab_eval.comparing.significance import ALPHA, NO_EVIDENCE, TOO_FEW, least_p
-from pytest_kebab_eval.metrics import Metric
+from pytest_kebab_eval.metrics import Metric, is_metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.combining import Pairs
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -250,10 +250,11 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
 
 def _range(metric: str) -> tuple[Decimal, Decimal]:
     """The least and the most that a metric can be; of the user's own, nothing is known."""
-    family = known_family(metric)
-    if family is None:
+    known = known_metric(metric)
+    if known is None:
         return -_ANY, _ANY
-    return Decimal(0), Decimal(str(family.max_value)) if family.is_mean and family.max_value else _ANY
+    most = known.family.max_value if known.family.is_mean else None
+    return Decimal(0), Decimal(str(most)) if most else _ANY
 
 
 def _metric(gate: Gate, compared: Compared) -> Metric:
@@ -318,11 +319,7 @@ def _document_hint(gate: Gate, totals: Totals) -> str:
     if totals.aggregate_b.counts.get("mrr") or not totals.aggregate_b.counts.get("mrr_doc"):
         return ""
     name = f"{gate.metric.removesuffix('_chunk')}_doc"
-    try:
-        Metric.parse(name)
-    except KeyError:
-        return ""
-    return f"; the golden file expects documents, not chunks: gate on '{name}'"
+    return f"; the golden file expects documents, not chunks: gate on '{name}'" if is_metric(name) else ""
 
 
 def _values_there(gate: Gate, totals: Totals) -> str:

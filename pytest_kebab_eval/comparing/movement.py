@@ -16,8 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
-from pytest_kebab_eval.metrics.facts import ResultDomain
-from pytest_kebab_eval.metrics.registry import Family
+from pytest_kebab_eval.metrics.registry import Family, ResultDomain
 from pytest_kebab_eval.model import QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import rounded
 from pytest_kebab_eval.scoring.columns import Ranked, key_of
@@ -156,7 +155,7 @@ class Movement(Value, frozen=True):
 
 
 def measure_movement(
-    a: Sequence[Scorecard], b: Sequence[Scorecard], compare_k: int, cutoffs: Sequence[int] = ()
+    a: Sequence[Scorecard], b: Sequence[Scorecard], compare_k: int, cutoffs: Sequence[int]
 ) -> Movement:
     """How far the rankings moved on average, over every run of A with every run of B: no order matters."""
     movements = [_between(*pair, compare_k, cutoffs) for pair in itertools.product(a, b)]
@@ -180,7 +179,7 @@ def _between(a: Scorecard, b: Scorecard, compare_k: int, cutoffs: Sequence[int])
     return Movement(pairs.with_values(movement_metrics(cutoffs), values), moved)
 
 
-def movement_metrics(cutoffs: Iterable[int] = ()) -> tuple[Metric, ...]:
+def movement_metrics(cutoffs: Iterable[int]) -> tuple[Metric, ...]:
     """`overlap` at the usual cutoffs and these, and `rbo`."""
     return (*(OVERLAP.at(k) for k in _depths(cutoffs)), RBO)
 
@@ -223,7 +222,7 @@ class Moved(Value, frozen=True):
     top_changed: bool  # whether the first hit is another one
     hits_a: int
     hits_b: int
-    errored: str | None = None  # A | B: the run in which it errored, and so found nothing
+    errored: str | None  # A | B: the run in which it errored, and so found nothing
 
 
 class Churn(NamedTuple):

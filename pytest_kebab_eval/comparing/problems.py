@@ -11,7 +11,7 @@ from pytest_kebab_eval.comparing.replicates import Side, Sides
 from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
-from pytest_kebab_eval.model import Hit, MatchMode, QueryResult, Value
+from pytest_kebab_eval.model import Hit, MatchMode, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import brief, first_of, printable, shown_path
 
@@ -41,7 +41,7 @@ class ScoredSide:
 
     def __init__(self, side: Side, decisions: Iterable[Decision]) -> None:
         self.side, self.letter = side, side.letter.upper()
-        self.name = printable(side.card.run.run_id)  # or the names of all its runs
+        self.name = side.name
         shown = ((decision, decision.a if side.letter == "a" else decision.b) for decision in decisions)
         self.scores = [(score, decision.group.query_ids) for decision, score in shown if score is not None]
         searched = [found for found in self.scores if _is_searched(found[0])]
@@ -143,7 +143,7 @@ def _removed(sides: Sides) -> Iterator[str]:
     if sides.a and removed:
         names = first_of([f"'{brief(query_id, 40)}'" for query_id in removed], _NAMES_SHOWN)
         yield (
-            f"run {printable(sides.a.card.run.run_id)} has results for {names}, which the golden file does"
+            f"run {sides.a.name} has results for {names}, which the golden file does"
             " not have: deleted or renamed, they are not compared; the gate 'removed == 0' fails on that"
         )
 
@@ -152,9 +152,8 @@ def _repeated_chunks(sides: Sides) -> Iterator[str]:
     for side in sides.present:
         repeated = side.card.notes.repeated
         if repeated:
-            run = printable(side.card.run.run_id)
             yield (
-                f"run {run} holds the same chunk twice in {len(repeated)} results,"
+                f"run {side.name} holds the same chunk twice in {len(repeated)} results,"
                 f" such as that of query '{brief(repeated[0])}'; a chunk counts once, at its first rank"
             )
 
@@ -169,7 +168,7 @@ def _lacking_queries(sides: Sides, golden: GoldenSet) -> Iterator[str]:
             if missing:
                 yield (
                     f"run {printable(card.run.run_id)} lacks {missing} of {len(there)} golden queries"
-                    f" that others of {printable(side.card.run.run_id)} have; their rates are over fewer runs"
+                    f" that others of {side.name} have; their rates are over fewer runs"
                 )
 
 
@@ -214,12 +213,10 @@ def _by_document_alone(
 def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
     """A hit of a query whose text and place neither it nor the index tells, and its run."""
     for side in sides.present:
-        result = side.stored(query_id)
-        for hit in result.hits if isinstance(result, QueryResult) else ():
+        for hit in side.hits(query_id):
             passages = side.passages
             if hit.doc_id in doc_ids and not passages.text(hit) and not passages.extents(hit):
-                run, name = printable(side.card.run.run_id), brief(_own_id(hit), 60)
-                return f", whose hit '{name}' in run {run} has neither"
+                return f", whose hit '{brief(_own_id(hit), 60)}' in run {side.name} has neither"
     return ""
 
 
@@ -229,9 +226,8 @@ def _without_paths(sides: Sequence[ScoredSide]) -> Iterator[str]:
         by_anchor = [found for found in scored.scores if found[0].facts.targets.matched_by == "anchor"]
         missed = [query_id for score, ids in by_anchor if score.first is None for query_id in ids]
         for query_id in missed[:_LOOKED_AT]:
-            result, passages = scored.side.stored(query_id), scored.side.passages
-            hits = result.hits if isinstance(result, QueryResult) else ()
-            unknown = next((hit for hit in hits if not passages.path(hit)), None)
+            side = scored.side
+            unknown = next((hit for hit in side.hits(query_id) if not side.passages.path(hit)), None)
             if unknown is not None:
                 yield (
                     f"query '{brief(query_id, 40)}' has gold_supports, which are told by their path, and"
@@ -340,9 +336,8 @@ class _TargetCheck:
         """An expected and a found id side by side."""
         targets = self._targets(query_id)
         runs = [run] if run else [run for run in self._sides if query_id in run.missed]
-        result = runs[-1].side.stored(query_id)
-        hit = result.hits[0] if isinstance(result, QueryResult) and result.hits else None
-        found = f" and found '{brief(_id_of(hit, targets, runs[-1]), 60)}'" if hit else ""
+        hits = runs[-1].side.hits(query_id)
+        found = f" and found '{brief(_id_of(hits[0], targets, runs[-1]), 60)}'" if hits else ""
         return f"query '{brief(query_id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"
 
 

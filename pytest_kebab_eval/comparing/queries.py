@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,11 +17,10 @@ from pytest_kebab_eval.comparing.checks import (
     forbidden_words,
     rank_within,
 )
-from pytest_kebab_eval.comparing.config_changes import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision, Rules
-from pytest_kebab_eval.comparing.labels import same_text
 from pytest_kebab_eval.comparing.movement import Movement
 from pytest_kebab_eval.comparing.replicates import Sides
+from pytest_kebab_eval.comparing.unlike_runs import change_notes, config_changes
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
@@ -28,19 +28,21 @@ from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComp
 from pytest_kebab_eval.scoring.scorecard import QueryScore
 from pytest_kebab_eval.text import first_of
 
+_SAME_PART = 0.75  # of the shorter text, as where no document is known
 MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text"}
 
 
 def compare_queries(
-    decisions: Iterable[Decision],
+    decisions: Sequence[Decision],
     sides: Sides,
     targets_of: Callable[[str], Targets],
     movement: Movement | None,
     rules: Rules,
 ) -> tuple[QueryComparison, ...]:
     """What became of each query, sorted by id."""
-    comparer = _Comparer(sides, targets_of, movement, rules)
-    decisions = [*decisions]
+    a, b = sides
+    changed = change_notes(config_changes(a.cards[0].run, b.cards[0].run)) if a else []
+    comparer = _Comparer(sides, targets_of, movement, rules, rules.compare_k, changed)
     read = [query_id for decision in decisions for query_id in comparer.reads(decision)]
     for side in sides.present:
         side.stored.will_ask(read)
@@ -68,22 +70,15 @@ def missed_queries(decisions: Iterable[Decision], k: int) -> tuple[str, ...]:
     return tuple(sorted(missed))
 
 
-class _Comparer:
+class _Comparer(NamedTuple):
     """Compares the queries of one group at a time; reads stored results only where the scores do not tell."""
 
-    def __init__(
-        self,
-        sides: Sides,
-        targets_of: Callable[[str], Targets],
-        movement: Movement | None,
-        rules: Rules,
-    ) -> None:
-        self._sides = sides
-        self._targets_of = targets_of
-        a, b = sides
-        self._change_notes = change_notes(config_changes(a.cards[0].run, b.cards[0].run)) if a else []
-        self._movement = movement
-        self._rules, self._k = rules, rules.compare_k
+    sides: Sides
+    targets_of: Callable[[str], Targets]
+    movement: Movement | None
+    rules: Rules
+    k: int
+    change_notes: Sequence[str]  # of the configuration
 
     def reads(self, decision: Decision) -> Sequence[str]:
         """The queries of a group whose stored results are read."""
@@ -94,16 +89,16 @@ class _Comparer:
 
     def compare(self, decision: Decision) -> Iterator[QueryComparison]:
         """The queries of a group, each with what it lost and gained."""
-        a, b, k = decision.a, decision.b, self._k
+        a, b, k = decision.a, decision.b, self.k
         checks = _names(check for check in decision.lost if check is not LOSS)
         required = _names(
-            check for check in decision.lost if b and check.is_required(b, self._rules.require_all)
+            check for check in decision.lost if b and check.is_required(b, self.rules.require_all)
         )
         cause = cause_of(checks, a, b)
         notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
         finds_the_same = _finds_the_same(a, b)
-        moved = self._movement.of if self._movement else None
+        moved = self.movement.of if self.movement else None
         found = _Found(cause)
         for query_id in decision.group.query_ids:
             if not finds_the_same:
@@ -130,8 +125,8 @@ class _Comparer:
         if decision.kind is ComparisonKind.NEW:
             yield "no baseline"
         elif decision.kind not in (None, ComparisonKind.DRAW):
-            yield from rank_notes(decision.a, decision.b, self._k, cause)
-            yield from self._change_notes
+            yield from rank_notes(decision.a, decision.b, self.k, cause)
+            yield from self.change_notes
         yield from (rates.rates for rates in decision.rates)
         way = matched_by(decision)
         if way in MATCH_NOTES:
@@ -139,15 +134,13 @@ class _Comparer:
 
     def _forbidden(self, query_id: str) -> tuple[ForbiddenHit, ...]:
         """The forbidden hits of the run of B that is shown."""
-        stored, forbidden = self._sides.b.stored(query_id), self._targets_of(query_id).forbidden
-        if forbidden is None or not isinstance(stored, QueryResult):
-            return ()
-        return forbidden.among(stored.hits, self._k)
+        forbidden = self.targets_of(query_id).forbidden
+        return forbidden.among(self.sides.b.hits(query_id), self.k) if forbidden else ()
 
     def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
-        targets = self._targets_of(query_id)
+        targets = self.targets_of(query_id)
         found = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Found(cause)
-        in_part = rank_within(a, self._k) is not None and rank_within(b, self._k) is not None
+        in_part = rank_within(a, self.k) is not None and rank_within(b, self.k) is not None
         names = (*targets.ids, *(targets.documents if in_part else ()))
         in_a, in_b = self._found_of(len(names), a), self._found_of(len(names), b)
         lost, gained = ({names[place] for place in places} for places in (in_a - in_b, in_b - in_a))
@@ -155,12 +148,12 @@ class _Comparer:
 
     def _found_of(self, count: int, score: QueryScore | None) -> set[int]:
         ranks = expected_ranks(score)[:count] if score else ()
-        return {place for place, rank in enumerate(ranks) if rank is not None and rank <= self._k}
+        return {place for place, rank in enumerate(ranks) if rank is not None and rank <= self.k}
 
     def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Found:
         """The nearest reason why what A found is not among the hits of B."""
         (a, passages_a), (b, passages_b) = (
-            (side.stored(query_id), side.passages) for side in self._sides.present
+            (side.stored(query_id), side.passages) for side in self.sides.present
         )
         if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
             return _Found("gone")
@@ -168,12 +161,12 @@ class _Comparer:
         still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
         pairs = zip(expected_ranks(score_a), expected_ranks(score_b), strict=True)
         ranks = ({*in_a.correct} - still) | {was for was, now in pairs if now is None}
-        right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self._k]
+        right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self.k]
         texts = [(hit, text) for hit in right if (text := passages_a.text(hit))]
         top = [
             hit
             for hit in b.hits
-            if hit.rank <= self._k and hit.chunk_id not in targets.wrong_ids and hit.rank not in in_b.correct
+            if hit.rank <= self.k and hit.chunk_id not in targets.wrong_ids and hit.rank not in in_b.correct
         ]
         same = same_text(texts, top, passages_b)
         if same:
@@ -194,6 +187,30 @@ class _Found(Value, frozen=True):
     notes: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     gained: tuple[str, ...] = ()
+
+
+def same_text(expected: Sequence[tuple[Hit, str]], hits: Iterable[Hit], passages: Passages) -> str | None:
+    """Says which of the hits has the text of an expected one; None if none has."""
+    for hit in hits:
+        text = passages.text(hit)
+        for right, wanted in expected if text else ():
+            if is_same_text(wanted, text or ""):
+                return f"{hit.chunk_id or hit.doc_path} at rank {hit.rank} has the text of {right.chunk_id}"
+    return None
+
+
+def is_same_text(expected: str, text: str) -> bool:
+    """Whether a text is the expected one, whatever was cut at its edges; short ones must be equal."""
+    from pytest_kebab_eval.matching.letters import letters_of
+    from pytest_kebab_eval.matching.shingles import compare_texts, is_short
+
+    letters, others = letters_of(expected), letters_of(text)
+    if letters == others:
+        return bool(letters)
+    if is_short(expected) or is_short(text) or 2 * len(others) < len(letters):
+        return False
+    shared = compare_texts(expected, text)
+    return shared is not None and shared.part >= _SAME_PART
 
 
 def _left_index(right: Iterable[Hit], hits: Iterable[Hit], passages: Passages) -> bool:

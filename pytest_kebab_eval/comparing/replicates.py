@@ -13,9 +13,10 @@ from pytest_kebab_eval.comparing.decide import Decision, QueryRates, SessionNois
 from pytest_kebab_eval.comparing.deltas import Totals
 from pytest_kebab_eval.comparing.significance import variance_of
 from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.model import QueryResult, Unreadable, Value
+from pytest_kebab_eval.model import Hit, QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
 from pytest_kebab_eval.scoring.scorecard import Scorecard
+from pytest_kebab_eval.text import printable
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.noise.control import CheckNoise
@@ -54,6 +55,16 @@ class Side(Value, frozen=True):
     card: Scorecard  # their mean
     stored: ShownResults
     passages: Passages
+
+    @property
+    def name(self) -> str:
+        """The names of its runs, as a message has them."""
+        return printable(self.card.run.run_id)
+
+    def hits(self, query_id: str) -> Sequence[Hit]:
+        """The hits of a query in the run that is shown; none where they cannot be read."""
+        result = self.stored(query_id)
+        return result.hits if isinstance(result, QueryResult) else ()
 
 
 class Sides(NamedTuple):

@@ -1,25 +1,29 @@
-"""Runs that are unlike: broken recordings among several, other lengths of hits, other depths.
+"""How runs are unlike that are compared: broken recordings, hits of other depth or length, labels, settings.
 
-A broken one would make every loss look like noise, and chunks that are cut finer or coarser move the metrics.
+A broken one of several would make every loss look like noise, and chunks cut finer or coarser move metrics.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from math import fsum
 from operator import attrgetter
+from typing import Any
 
-from pytest_kebab_eval.comparing.gate_grammar import Gate
-from pytest_kebab_eval.comparing.movement import movement_metric
+import msgspec
+
+from pytest_kebab_eval.comparing.gate_grammar import Gate, known_metric
 from pytest_kebab_eval.comparing.replicates import Side, Sides
+from pytest_kebab_eval.comparing.significance import paired_significance
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
-from pytest_kebab_eval.model import MatchMode, QueryResult
+from pytest_kebab_eval.model import MatchMode, QueryComparison, Run, Value
+from pytest_kebab_eval.scoring.combining import Pairs
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 from pytest_kebab_eval.spans import length
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.masking import MASK, changed_secrets
 
 FEW_QUERIES = 5  # fewer than this may all be missed by chance
 _LEAST_BROKEN = 10  # queries: of fewer, half may flip by chance
@@ -36,7 +40,7 @@ def broken_runs(golden: GoldenSet, sides: Sides) -> Iterator[str]:
             )
             if what:
                 yield (
-                    f"in run {printable(card.run.run_id)}, one of {printable(side.card.run.run_id)},"
+                    f"in run {printable(card.run.run_id)}, one of {side.name},"
                     f" {what}; record it again, or leave it out"
                 )
 
@@ -76,6 +80,15 @@ def _breaks_half(golden: GoldenSet, card: Scorecard, others: Sequence[Scorecard]
     return ""
 
 
+def unlike_warnings(
+    sides: Sides, gates: Iterable[Gate], mode: MatchMode, per_query: Iterable[QueryComparison] = ()
+) -> Iterator[str]:
+    """What depth, length and labels of the hits do to the numbers; labels only where queries lost any."""
+    yield from _depth_warnings(sides, gates)
+    yield from _length_warnings(sides, mode)
+    yield from _label_warnings(sides, per_query, mode)
+
+
 # -- hits of other lengths -------------------------------------------------------------------------
 
 MUCH_LONGER = 2.0  # times as long
@@ -84,7 +97,7 @@ _HITS_READ = 5
 _UNITS = {"text": "characters", "line": "lines", "byte": "bytes", "time": "ms", "page": "characters"}
 
 
-def length_warnings(sides: Sides, mode: MatchMode) -> Iterator[str]:
+def _length_warnings(sides: Sides, mode: MatchMode) -> Iterator[str]:
     """What chunks of different lengths do to the numbers; chunks of one chunker are alike."""
     a, b = sides.a, sides.b
     if a is None or mode is MatchMode.EXACT:
@@ -111,8 +124,7 @@ def _lengths(side: Side, query_ids: Iterable[str]) -> Mapping[str, Sequence[floa
     found: defaultdict[str, list[float]] = defaultdict(list)
     side.stored.will_ask(query_ids)
     for query_id in query_ids:
-        result = side.stored(query_id)
-        for hit in result.hits[:_HITS_READ] if isinstance(result, QueryResult) else ():
+        for hit in side.hits(query_id)[:_HITS_READ]:
             text, extents = side.passages.text(hit), side.passages.extents(hit)
             if text:
                 found["text"].append(len(text))
@@ -134,7 +146,7 @@ def _name(side: Side) -> str:
 _MUCH_DEEPER = 2  # times as deep; what is less may be the retriever's, which returns what it finds
 
 
-def depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
+def _depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
     """What the depth to which the runs were stored does to the numbers."""
     cards = sorted(
         (card for side in sides.present for card in side.cards if card.depth), key=attrgetter("depth")
@@ -151,7 +163,8 @@ def depth_warnings(sides: Sides, gates: Iterable[Gate]) -> Iterator[str]:
             f" of map is over the top {depth} of both, and a cutoff beyond {depth} compares unlike lists;"
             " store as many hits in both"
         )
-    cutoffs = {gate.text: _cutoff(gate.metric) for gate in gates}
+    metrics = {gate.text: known_metric(gate.metric) for gate in gates}
+    cutoffs = {text: metric.cutoff or 0 for text, metric in metrics.items() if metric}
     for text, cutoff in cutoffs.items():
         if cutoff > depth:
             yield (
@@ -173,16 +186,128 @@ def _finds_below(card: Scorecard, depth: int) -> bool:
     return any((rank or 0) > depth for known in facts for rank in (*known.ranking.found, *known.doc_ranks))
 
 
-def _cutoff(metric: str) -> int:
-    """How deep a metric looks; 0 if it has no cutoff of its own."""
-    for find in (Metric.parse, movement_metric):
-        with suppress(KeyError):
-            return find(metric).cutoff or 0
-    return 0
-
-
 def _asked_for(cards: Iterable[Scorecard]) -> set[int]:
     """The cutoffs that somebody asked for, by a setting or a golden query's `k`."""
     asked = {metric.cutoff for card in cards for metric in card.metrics if metric.cutoff is not None}
     own = {score.facts.cutoff for card in cards for score in {*card.scores_in_order()}}
     return (asked - {*CUTOFFS}) | {cutoff for cutoff in own if cutoff > max(CUTOFFS)}
+
+
+# -- hits that fewer labels are known of -----------------------------------------------------------
+
+_MANY_NEW = 0.1  # of B's ids
+_SOME_LOST = 5  # labels that no hit of B has: fewer are what a retriever loses
+_BY_CHANCE = 0.05
+_JUDGED = Metric.parse("judged@k")
+
+
+def _label_warnings(sides: Sides, per_query: Iterable[QueryComparison], mode: MatchMode) -> Iterator[str]:
+    """Why B may be better than it looks, where it lost something."""
+    lost = {target for comparison in per_query for target in comparison.lost}
+    a, b = sides.means
+    if a is None or not lost:
+        return
+    pairs = Pairs(a, b)
+    changes = pairs.changes(_JUDGED)
+    tested = paired_significance(changes.values, changes.n, yes_no=changes.is_yes_no)
+    before, after = pairs.means(_JUDGED)
+    if after < before and tested.p is not None and tested.p < _BY_CHANCE:
+        digits = next((n for n in range(2, 6) if f"{before:.{n}f}" != f"{after:.{n}f}"), 6)
+        yield (
+            f"judged@k fell from {before:.{digits}f} to {after:.{digits}f}: fewer of B's top hits are"
+            " labelled than of A's, and what nobody labelled counts as wrong, so that B may be better than it"
+            " looks"
+        )
+    new = b.share_of_new_ids(a) if mode is MatchMode.EXACT else 0.0
+    unreached = len(b.ids_without_hits(lost)) if new > _MANY_NEW else 0
+    if unreached >= _SOME_LOST:
+        yield (
+            f"{100 * new:.0f} % of the chunk ids that B returned are in no hit of A, and {unreached} of the"
+            f" {len(lost)} expected chunks that B lost are in no hit of B, for any query: if chunks were"
+            " given new ids, nobody can reach these labels any more"
+        )
+
+
+# -- other settings ---------------------------------------------------------------------------------
+
+
+class ConfigChange(Value, frozen=True):
+    """A setting that differs between the runs; None where a run does not say."""
+
+    key: str
+    a: Any
+    b: Any
+
+
+_NOTED = (
+    ("chunker", ("chunker_version",)),
+    (
+        "embedding",
+        ("embedding.model", "embedding.version", "embedding.dimensions", "embedding.provider", "embedding"),
+    ),
+    ("model", ("llm.model_id", "llm.provider", "llm")),
+    ("prompt", ("prompt_template_version",)),
+    ("index", ("index_version",)),
+)
+_DEEPEST_SETTING = 8
+
+
+def config_changes(a: Run, b: Run) -> list[ConfigChange]:
+    """The settings that differ, nested ones by their dotted path, in order of their names.
+
+    Of a secret it is said that it changed, not what it is.
+    """
+    flat_a, flat_b = dict(_flat(a.config)), dict(_flat(b.config))
+    keys = {key for key in flat_a.keys() | flat_b.keys() if flat_a.get(key) != flat_b.get(key)}
+    changes = [ConfigChange(key, flat_a.get(key), flat_b.get(key)) for key in keys]
+    for key in changed_secrets(a.digests, b.digests):
+        if MASK in (_stored_as(flat_a, key, a), _stored_as(flat_b, key, b)):
+            continue  # recorded without the secret, so that nothing is known of it
+        if not any(key == shown or key.startswith(f"{shown}.") for shown in keys):
+            shown = flat_b.get(key, MASK)
+            changes.append(ConfigChange(key, shown, f"{shown} (changed)"))
+    return sorted(changes, key=lambda change: change.key)
+
+
+def _stored_as(flat: Mapping[str, Any], key: str, run: Run) -> Any:
+    """What a run has stored for a key, if that was not masked here."""
+    return None if key in run.digests else flat.get(key)
+
+
+def change_notes(changes: Iterable[ConfigChange]) -> list[str]:
+    """What changed in chunker, embedding, model, prompt and index, such as `chunker v1→v2`."""
+    by_key = {change.key: change for change in changes}
+    notes = []
+    for label, keys in _NOTED:
+        change = next((by_key[key] for key in keys if key in by_key), None)
+        if change:
+            notes.append(f"{label} {shown_setting(change.a)}→{shown_setting(change.b)}")
+    return notes
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, dict) and value and depth < _DEEPEST_SETTING:
+            yield from _flat(value, f"{prefix}{key}.", depth + 1)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def changed_settings(changes: Sequence[ConfigChange], most: int) -> str:
+    """`embedding.model: minilm-l6 → e5-small; rrf_k: 60 → 20; and 3 more`, on one line."""
+    said = [
+        f"{brief(change.key)}: {shown_setting(change.a)} → {shown_setting(change.b)}"
+        for change in changes[:most]
+    ]
+    more = [f"and {len(changes) - most} more"] if len(changes) > most else []
+    return "; ".join([*said, *more]) or "nothing that the runs recorded"
+
+
+def shown_setting(value: Any, width: int = 40) -> str:
+    """A setting as JSON has it, texts without quotes, on one line."""
+    if value is None:
+        return "none"
+    try:
+        return brief(value if isinstance(value, str) else msgspec.json.encode(value).decode(), width)
+    except RecursionError:  # what could just be decoded may be too deep to encode, further down the stack
+        return "(nested too deeply to be shown)"

@@ -52,7 +52,7 @@ class QueryVerdicts:
         b: Scorecard,
         decisions: Iterable[Decision],
         rules: Rules,
-        today: datetime.date | None = None,
+        today: datetime.date | None,
     ) -> None:
         self._a, self._b = a, b
         self._rules = rules
@@ -144,11 +144,11 @@ def judge_queries(
 ) -> dict[str, Verdict]:
     """The verdict on every golden query."""
     xfails = {query.id: query.xfail for query in golden.unusual() if query.xfail}
-    verdicts: dict[str, Verdict | None] = dict.fromkeys(golden.by_id())
-    for comparison in per_query:
-        query_id = comparison.query_id
-        verdicts[query_id] = judge.judge(query_id, comparison, xfails.get(query_id))
-    return {query_id: verdict or judge.judge(query_id, None, None) for query_id, verdict in verdicts.items()}
+    compared = {comparison.query_id: comparison for comparison in per_query}
+    return {
+        query_id: judge.judge(query_id, compared.get(query_id), xfails.get(query_id))
+        for query_id in golden.by_id()
+    }
 
 
 def unreviewed_warning(golden: GoldenSet, verdicts: Mapping[str, Verdict]) -> Iterator[str]:

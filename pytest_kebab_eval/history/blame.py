@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, RANK_LIMIT, checks_of
-from pytest_kebab_eval.comparing.config_changes import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.unlike_runs import ConfigChange, config_changes
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.sightings import (

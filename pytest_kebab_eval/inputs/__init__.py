@@ -45,11 +45,11 @@ class Inputs(NamedTuple):
     runs_a: tuple[Run, ...]  # none where B is judged alone
     runs_b: tuple[Run, ...]
     mode: MatchMode
-    gates: tuple[Gate, ...] = ()
-    metrics: tuple[Metric, ...] = ()  # beside those that are always measured
-    warnings: tuple[str, ...] = ()
-    overlaps: tuple[int, ...] = ()  # cutoffs of `overlap@k`, beside the usual ones
-    others: tuple[Versus, ...] = ()  # that gates are held against
+    gates: tuple[Gate, ...]
+    metrics: tuple[Metric, ...]  # beside those that are always measured
+    warnings: tuple[str, ...]
+    overlaps: tuple[int, ...]  # cutoffs of `overlap@k`, beside the usual ones
+    others: tuple[Versus, ...]  # that gates are held against
 
     @property
     def run_a(self) -> Run | None:
@@ -100,7 +100,7 @@ def find_inputs(
 
 
 def read_task(
-    settings: Settings, custom_metrics: CustomMetrics | None = None, golden: GoldenSet | None = None
+    settings: Settings, custom_metrics: CustomMetrics | None, golden: GoldenSet | None = None
 ) -> Task:
     """Read what does not depend on the runs."""
     golden = golden or load_golden_set(settings.golden)

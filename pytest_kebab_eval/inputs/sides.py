@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.config_changes import config_changes
 from pytest_kebab_eval.comparing.gate_grammar import Gate
+from pytest_kebab_eval.comparing.unlike_runs import config_changes
 from pytest_kebab_eval.errors import InputError, NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.settings import Settings
@@ -65,16 +65,17 @@ def find_sides(stack: ExitStack, settings: Settings, who: Who = RUN_A) -> NamedS
     """Find the runs; where A is not there yet, and need not be, there is a warning instead."""
     b = stack.enter_context(open_database(settings.db_b, settings.mask))
     runs_b = _in_order(find_runs(b, settings.run_b, settings.suite or _suite_for_b(settings)))
+    alone = NamedSides(b, (), b, runs_b)
     if settings.run_a is None:
-        return NamedSides(b, (), b, runs_b)
+        return alone
     same = settings.db_a == settings.db_b
     try:
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
-        runs_a = _find_a(a, settings, runs_b[0].suite)
-        _refuse_shared(settings, (a, runs_a), (b, runs_b), who)
+        sides = alone._replace(a=a, runs_a=_find_a(a, settings, runs_b[0].suite))
+        _refuse_shared(settings, sides, who)
     except (NoDatabase, NoSuchRun) as error:
-        return NamedSides(b, (), b, runs_b, (_no_baseline(settings, error, runs_b, who),))
-    return NamedSides(a, runs_a, b, runs_b, tuple(_check_baseline(settings.run_a, runs_a, runs_b, who)))
+        return alone._replace(warnings=(_no_baseline(settings, error, runs_b, who),))
+    return sides._replace(warnings=tuple(_check_baseline(settings.run_a, sides.runs_a, runs_b, who)))
 
 
 def find_baseline(settings: Settings, run_b: Run, who: Who = RUN_A) -> Baseline:
@@ -118,15 +119,10 @@ def _in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
 # -- whether A can be the baseline of B ------------------------------------------------------------
 
 
-def _refuse_shared(
-    settings: Settings,
-    side_a: tuple[Database, Sequence[Run]],
-    side_b: tuple[Database, Sequence[Run]],
-    who: Who,
-) -> None:
+def _refuse_shared(settings: Settings, sides: NamedSides, who: Who) -> None:
     """Refuse sides that share a run; if `latest` is B for want of others, there is no baseline yet."""
-    (a, runs_a), (b, runs_b) = side_a, side_b
-    shared = [run for run in runs_a if any(_is_same((a, run), (b, other)) for other in runs_b)]
+    a, runs_a, b, runs_b, _ = sides
+    shared = [run for run in runs_a if any(_is_same(a, run, b, other) for other in runs_b)]
     if not shared:
         return
     name, where = brief(shared[0].run_id), a.name
@@ -143,9 +139,8 @@ def _refuse_shared(
     )
 
 
-def _is_same(stored_a: tuple[Database, Run], stored_b: tuple[Database, Run]) -> bool:
+def _is_same(a: Database, run_a: Run, b: Database, run_b: Run) -> bool:
     """Whether it is one run, also if it was copied to another database."""
-    (a, run_a), (b, run_b) = stored_a, stored_b
     if a is b or run_a != run_b:
         return a is b and run_a.run_id == run_b.run_id
     return b.holds(run_b.run_id, a.raw_run(run_a.run_id).rows)

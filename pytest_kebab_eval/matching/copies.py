@@ -6,8 +6,10 @@ chunks: a copy must not count for the passage only because the passage itself is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from itertools import combinations
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, combinations
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
@@ -15,6 +17,7 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import SHINGLE, compare_texts, is_short, length_of, shared_part
 from pytest_kebab_eval.matching.strategies import JudgedHits, Match
 from pytest_kebab_eval.model import Hit, Value
+from pytest_kebab_eval.store import ChunkText
 
 _LEAST_OF_SHORT = 8  # short hits are evidence where they have an eighth of a longer target's letters
 _MOST_CHUNKS = 16  # of the index that are held against a hit: a footer is in all of them
@@ -132,3 +135,46 @@ class FoundTexts:
     def _around(self, hit: Hit) -> str:
         document = self._passages.document(hit)
         return document.around(hit.chunk_id) if document else ""
+
+
+# -- the chunks of one document as the index has them, in its order --------------------------------
+
+
+class IndexedDocument:
+    """What the chunks of a document say, by one chunker."""
+
+    def __init__(self, doc_id: str, chunks: Sequence[ChunkText]) -> None:
+        self._doc_id = doc_id
+        self._chunks = chunks
+        self._position = {chunk.chunk_id: number for number, chunk in enumerate(chunks)}
+
+    @cached_property
+    def _letters(self) -> list[str]:
+        return [letters_of(chunk.text) for chunk in self._chunks]
+
+    @cached_property
+    def _joined(self) -> str:
+        return "\n".join(self._letters)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(letters) + 1 for letters in self._letters)]
+
+    def has(self, chunk_id: str | None, text: str) -> bool:
+        """Whether the chunk still says that: ids are used again."""
+        number = self._position.get(chunk_id or "")
+        return number is not None and self._letters[number] == letters_of(text)
+
+    def having(self, piece: str) -> Iterator[Hit]:
+        """The chunks with these letters."""
+        at = self._joined.find(piece) if piece else -1
+        while at >= 0:
+            number = bisect_right(self._starts, at) - 1
+            chunk = self._chunks[number]
+            yield Hit(rank=1, chunk_id=chunk.chunk_id, doc_id=self._doc_id, text=chunk.text)
+            at = self._joined.find(piece, self._starts[number + 1])
+
+    def around(self, chunk_id: str | None) -> str:
+        """The text of a chunk and of those beside it."""
+        number = self._position[chunk_id or ""]
+        return "\n".join(chunk.text for chunk in self._chunks[max(0, number - 1) : number + 2])

@@ -44,11 +44,6 @@ class ExpectedLocation(NamedTuple):
         location = self.location._replace(extents=())
         return self._replace(location=location, text=self.text if way == "text" else None)
 
-    @property
-    def is_unknown(self) -> bool:
-        """Whether neither its document nor its extents are known."""
-        return not self.doc_ids and not self.location.extents
-
 
 class ByLocation(HitByHit):
     """A hit is correct if its span overlaps that of an expected chunk in the same document.
@@ -81,7 +76,8 @@ class ByLocation(HitByHit):
                 return True
             return False if share >= self._least_overlap and _is_fair_part(target, extents) else None
         # The location is not known, but the chunk id is the expected one.
-        return False if target.is_unknown and hit.chunk_id == target.chunk_id else None
+        is_unknown = not target.doc_ids and not target.location.extents
+        return False if is_unknown and hit.chunk_id == target.chunk_id else None
 
 
 def _is_fair_part(target: ExpectedLocation, extents: Sequence[Box]) -> bool:

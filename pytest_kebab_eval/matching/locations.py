@@ -15,7 +15,7 @@ from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.matching.indexed import IndexedDocument
+    from pytest_kebab_eval.matching.copies import IndexedDocument
 
 
 class Location(NamedTuple):
@@ -81,7 +81,7 @@ class Passages:
         if self._corpus is None or doc_id is None:
             return None
         if doc_id not in self._documents:
-            from pytest_kebab_eval.matching.indexed import IndexedDocument
+            from pytest_kebab_eval.matching.copies import IndexedDocument
 
             texts = self._corpus.texts_in(doc_id, self._version, others)
             self._documents[doc_id] = IndexedDocument(doc_id, texts)

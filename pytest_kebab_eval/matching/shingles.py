@@ -13,8 +13,16 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import FORM, HashedText
-from pytest_kebab_eval.matching.hashes import DIGITS, hash_codes, shingle_hashes
-from pytest_kebab_eval.matching.letters import SYLLABLES, UNSPACED, comparable_letters, letters_of, words_of
+from pytest_kebab_eval.matching.letters import (
+    DIGITS,
+    SYLLABLES,
+    UNSPACED,
+    comparable_letters,
+    hash_codes,
+    letters_of,
+    shingle_hashes,
+    words_of,
+)
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.text import pattern
 

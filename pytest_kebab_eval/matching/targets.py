@@ -87,7 +87,7 @@ class Matcher:
     ) -> None:
         self.mode = mode
         self._is_exact = mode is MatchMode.EXACT
-        self._locations = locations or Locations()
+        self.locations = locations or Locations()
         self._least_overlap = least_overlap
         self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
         self.coarser: dict[str, Coarser] = {}
@@ -110,7 +110,7 @@ class Matcher:
         unknown = [] if self._is_exact else [query for query in self._queries if query.id not in self._known]
         for first in range(0, len(unknown), _FOUND_TOGETHER):
             some = unknown[first : first + _FOUND_TOGETHER]
-            for corpus in self._locations.corpora:
+            for corpus in self.locations.corpora:
                 corpus.read_ahead(chunk_id for query in some for chunk_id in gains_of(query))
             for query in some:
                 self.targets(query)
@@ -128,20 +128,12 @@ class Matcher:
         text, chunk_id = target.text, target.chunk_id
         if not isinstance(text, str) or not chunk_id:
             return text
-        found = (self._locations.around(chunk_id, doc_id, text) for doc_id in target.doc_ids)
+        found = (self.locations.around(chunk_id, doc_id, text) for doc_id in target.doc_ids)
         return next(filter(None, found), text)
 
     def look_in(self, corpora: Sequence[Corpus]) -> None:
         """From now on, look chunks up there: the databases that it was made with may be closed."""
-        self._locations = self._locations._replace(corpora=corpora)
-
-    def locations_of(self, queries: Iterable[GoldenQuery]) -> Locations:
-        """Where the chunks of these queries are, as `Locations.only` has it."""
-        return self._locations.only(queries)
-
-    @property
-    def locations(self) -> Locations:
-        return self._locations
+        self.locations = self.locations._replace(corpora=corpora)
 
     def target_ids(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of a query's targets."""
@@ -233,10 +225,10 @@ class Matcher:
         """What is known of an expected chunk."""
         from pytest_kebab_eval.matching.located import ExpectedLocation
 
-        location = self._locations.locate(query, chunk_id)
+        location = self.locations.locate(query, chunk_id)
         doc_ids = [location.doc_id] if location.doc_id else query.expected_doc_ids or ()
-        text = self._locations.text_of(query, chunk_id)
-        own_id = "" if self._locations.is_left(chunk_id) else chunk_id  # which may be another's by now
+        text = self.locations.text_of(query, chunk_id)
+        own_id = "" if self.locations.is_left(chunk_id) else chunk_id  # which may be another's by now
         return ExpectedLocation(frozenset(doc_ids), location, own_id, text)
 
 

@@ -2,11 +2,16 @@
 
 from pytest_kebab_eval.metrics import ranking  # isort: skip  # reports show them in this order
 from pytest_kebab_eval.metrics import answers  # isort: skip
-from pytest_kebab_eval.metrics.facts import AnswerFacts, Containment, Domain, Facts, Judged, TargetFacts
 from pytest_kebab_eval.metrics.registry import (
     CUTOFFS,
+    AnswerFacts,
+    Containment,
+    Domain,
+    Facts,
     Family,
+    Judged,
     Metric,
+    TargetFacts,
     Values,
     all_metrics,
     all_names,

@@ -5,29 +5,68 @@ from __future__ import annotations
 from functools import partial
 from typing import get_type_hints
 
-from pytest_kebab_eval.matching.citations import NO_CITATIONS, CitationCheck
-from pytest_kebab_eval.metrics.facts import (
+from pytest_kebab_eval.matching.strategies import NO_CITATIONS, CitationCheck
+from pytest_kebab_eval.metrics.registry import (
+    Domain,
     Judged,
-    answerable,
-    answers,
-    attributable,
+    ResultDomain,
     every_query,
-    judged_queries,
-    ruled_answers,
-    shipped_answers,
-    shipped_to_golden,
-    should_refuse,
-    timed,
-    timed_by_stage,
-    twice_judged,
-    unanswerable,
-    with_cost,
-    with_usage,
+    metric,
+    percentile,
+    total,
 )
-from pytest_kebab_eval.metrics.registry import metric, percentile, total
 from pytest_kebab_eval.model import Timings, gains_of
 
 TOLERATED_DISAGREEMENT = 1
+
+# -- the queries -----------------------------------------------------------------------------------
+
+
+def _is_attributable(judged: Judged) -> bool:
+    facts = judged.facts
+    return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
+
+
+answers = Domain("Answers without error", lambda judged: judged.facts.answered is not None)
+ruled_answers = Domain(
+    "Answers without error whose query has `must_contain` or `forbidden`",
+    lambda judged: judged.facts.keeps_rules is not None,
+)
+shipped_answers = Domain(
+    "Answers without error that claim to be grounded", lambda judged: judged.facts.answered is True
+)
+shipped_to_golden = Domain(
+    "Shipped answers to golden queries",
+    lambda judged: judged.facts.answered is True and judged.facts.is_golden,
+)
+answerable = Domain("Answerable queries", lambda judged: judged.facts.answerable is True)
+unanswerable = Domain("Unanswerable queries", lambda judged: judged.facts.answerable is False)
+should_refuse = Domain(
+    "Should-refuse queries that have an answer",
+    lambda judged: judged.facts.answerable is False and judged.facts.answered is not None,
+)
+attributable = Domain("Answerable queries with an answer and targets", _is_attributable)
+
+judged_queries = ResultDomain(
+    "Queries with a stored judgment", lambda judged: judged.result.judge is not None
+)
+twice_judged = ResultDomain(
+    "Queries with a second judgment",
+    lambda judged: judged.result.judge is not None and judged.result.judge.second is not None,
+)
+timed = ResultDomain("All queries whose time is stored", lambda judged: judged.result.elapsed_ms is not None)
+timed_by_stage = ResultDomain(
+    "All queries whose time is stored by stage", lambda judged: judged.result.timings_ms is not None
+)
+with_cost = ResultDomain(
+    "All queries whose cost is stored", lambda judged: judged.result.cost_usd is not None
+)
+with_usage = ResultDomain(
+    "All queries whose answer has its usage stored",
+    lambda judged: judged.result.answer is not None and judged.result.answer.usage is not None,
+)
+
+# -- the metrics -----------------------------------------------------------------------------------
 
 
 def _citations(judged: Judged) -> CitationCheck:

@@ -5,17 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum, inf, log2
 
-from pytest_kebab_eval.metrics.facts import (
-    Judged,
-    every_query,
-    scoped,
-    with_documents,
-    with_expected_answer,
-    with_targets,
-)
-from pytest_kebab_eval.metrics.registry import metric
+from pytest_kebab_eval.metrics.registry import Domain, Judged, ResultDomain, every_query, metric
 
 MRR_DEPTH = 10
+
+# -- the queries -----------------------------------------------------------------------------------
+
+
+def _has_expected_answer(judged: Judged) -> bool:
+    containment = judged.facts.containment
+    return containment is not None and (containment.has_texts or not judged.facts.depth)
+
+
+def _is_scoped(judged: Judged) -> bool:
+    scope = judged.result.scope
+    if scope is None or scope.folders is None or not judged.target_paths:
+        return False
+    return scope.mode is not None and scope.mode.startswith("on")
+
+
+with_targets = Domain(
+    "Queries with chunk-level targets", lambda judged: judged.facts.targets.has_chunk_targets
+)
+with_documents = Domain("Queries with expected documents", lambda judged: bool(judged.facts.doc_ranks))
+with_expected_answer = Domain(
+    "Queries with an expected answer, unless hits came back and none has its text stored",
+    _has_expected_answer,
+)
+scoped = ResultDomain(
+    "Queries run with scope mode on whose folders are stored, and whose targets' paths are known", _is_scoped
+)
+
+# -- the metrics -----------------------------------------------------------------------------------
 
 
 @metric("hit@{k}", with_targets, "a correct chunk in the top k", alias="recall_any@{k}")

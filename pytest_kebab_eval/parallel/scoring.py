@@ -94,7 +94,7 @@ def _tasks(job: Job, parts: Iterable[_Part], golden: GoldenSet, matcher: Matcher
             fields = queries.packed(golden_ids)
         else:
             fields = [pack(by_id[query_id]) for query_id in golden_ids]
-        locations = matcher.locations_of(by_id[query_id] for query_id in golden_ids)
+        locations = matcher.locations.only(by_id[query_id] for query_id in golden_ids)
         yield PartTask(job, ids, golden_ids, fields, locations)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import jinja2
 
-from pytest_kebab_eval.comparing.config_changes import shown_setting
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.unlike_runs import shown_setting
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.context import Context, report_context
 from pytest_kebab_eval.reports.failures import Words

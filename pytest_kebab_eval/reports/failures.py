@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
-from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, KnownPassage, QueryEvidence, passage_of
+from pytest_kebab_eval.comparing.evidence import (
+    HITS_SHOWN,
+    KnownPassage,
+    QueryEvidence,
+    differing_text,
+    excerpt,
+    passage_of,
+)
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import (
     Answer,
@@ -26,7 +33,6 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
 from pytest_kebab_eval.text import first_of, printable
-from pytest_kebab_eval.text.excerpts import differing_text, excerpt
 
 _NOT_FOUND = "not found"
 _TARGETS_SHOWN = 3

@@ -14,7 +14,7 @@ from pytest_kebab_eval.store import open_database, whole_runs
 from pytest_kebab_eval.text import brief
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.config_changes import ConfigChange
+    from pytest_kebab_eval.comparing.unlike_runs import ConfigChange
     from pytest_kebab_eval.history.blame import Blame, Seen
     from pytest_kebab_eval.history.sightings import Sighting
 

@@ -171,7 +171,7 @@ def exact_values(card: Scorecard) -> dict[str, float | None]:
     return {metric.name: reduce(metric, whole, _exact).value for metric in card.metrics}
 
 
-def value_in_runs(card: Scorecard, metric: Metric, part: str | None = None) -> list[float]:
+def value_in_runs(card: Scorecard, metric: Metric, part: str | None) -> list[float]:
     """A metric, not rounded, in each run that has a value for it."""
     runs = card.replicates or (card,)
     values = (reduce(metric, run.part(part), _exact).value for run in runs)

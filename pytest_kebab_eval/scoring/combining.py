@@ -139,7 +139,7 @@ class Changes(Value, frozen=True):
 
     values: list[float]
     n: int
-    is_yes_no: bool = True  # whether every value measured is 0 or 1
+    is_yes_no: bool  # whether every value measured is 0 or 1
 
 
 class Pairs:

@@ -15,8 +15,7 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Domain, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Unreadable
 from pytest_kebab_eval.scoring.columns import Columns, Compute, HitKeys
-from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits
-from pytest_kebab_eval.scoring.lookahead import with_lookahead
+from pytest_kebab_eval.scoring.facts import QueryJudge, distinct_hits, with_lookahead
 from pytest_kebab_eval.scoring.scorecard import (
     JudgeIdentity,
     Notes,

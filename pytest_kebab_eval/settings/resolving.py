@@ -34,7 +34,7 @@ def refuse_empty(option: Option, given: Given) -> None:
         raise SettingsError(f"{given.source} has an empty entry: '{brief(given.value)}'; {option.advice}")
 
 
-def refuse_two_values(source: str, values: Iterable[Any], option: Option | None = None) -> None:
+def refuse_two_values(source: str, values: Iterable[Any], option: Option | None) -> None:
     """A `SettingsError` if these, all given in one place for one option, differ: the last would win."""
     first, *others = dict.fromkeys(map(str, values))
     if others:

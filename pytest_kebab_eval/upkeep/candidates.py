@@ -16,8 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from pytest_kebab_eval.golden.lock import HashedText
-from pytest_kebab_eval.matching.hashes import hash_codes, shingle_hashes
-from pytest_kebab_eval.matching.letters import letters_of
+from pytest_kebab_eval.matching.letters import hash_codes, letters_of, shingle_hashes
 from pytest_kebab_eval.matching.located import ExpectedLocation
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import (

@@ -8,8 +8,7 @@ from itertools import chain
 
 import msgspec
 
-from pytest_kebab_eval.comparing.evidence import KnownPassage, passage_of
-from pytest_kebab_eval.comparing.passages import TargetPassages
+from pytest_kebab_eval.comparing.evidence import KnownPassage, TargetPassages, passage_of
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.editing import Refused, rename_chunks

@@ -263,7 +263,7 @@ class MetricNoise(NamedTuple):
     """
 
     of_query: float
-    shared: float = 0.0
+    shared: float
 
 
 def is_shown(noise: MetricNoise, queries: int, runs: int, drop: float) -> bool:

@@ -90,9 +90,9 @@ class Together(NamedTuple):
     alpha: float  # the smallest at which the session fails by it
     worse: int  # queries whose rate fell
     better: int
-    fallen: frozenset[Tally] = frozenset()  # those that fail with it: they fell furthest
-    fell: int = 0  # queries that did
-    rose: int = 0  # and queries that rose as far
+    fallen: frozenset[Tally]  # those that fail with it: they fell furthest
+    fell: int  # queries that did
+    rose: int  # and queries that rose as far
 
 
 def judge_together(

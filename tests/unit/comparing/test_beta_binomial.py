@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.noise.beta_binomial import BetaBinomial, Sides, fit
+from pytest_kebab_eval.comparing.noise.control import BetaBinomial, Sides, fit
 
 scipy = pytest.importorskip("scipy")  # its parts are imported by the tests that use them
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.comparing.labels import is_same_text
+from pytest_kebab_eval.comparing.queries import is_same_text
 from tests.builders import Json, hit, result
 from tests.unit.comparing.conftest import C1, compared, compared_all
 

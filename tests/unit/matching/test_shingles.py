@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.lock import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
-from pytest_kebab_eval.matching.hashes import shingle_hashes
-from pytest_kebab_eval.matching.letters import letters_of
+from pytest_kebab_eval.matching.letters import letters_of, shingle_hashes
 from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
 
 PASSAGE = (

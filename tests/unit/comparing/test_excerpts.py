@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_kebab_eval.comparing.evidence import differing_text, excerpt, shared_text
 from pytest_kebab_eval.text import printable
-from pytest_kebab_eval.text.excerpts import differing_text, excerpt, shared_text
 
 LONG = "The house was built in 1890. " * 5 + "On Sundays it opens at ten o'clock. " + "Dogs stay out. " * 9
 
