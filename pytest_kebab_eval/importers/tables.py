@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
+from pytest_kebab_eval.golden.reading import JsonReader, ParseError, decode_utf8
 from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.importers.importer import Json
 from pytest_kebab_eval.importers.sources import Source, decode, json_object

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from itertools import combinations
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import SHINGLE, compare_texts, is_short, length_of, shared_part
