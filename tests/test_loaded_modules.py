@@ -18,7 +18,7 @@ NEVER_IN_A_PLAIN_GATE = {
     *("history.blame", "history.change_point", "history.commit_odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
-    *("store.recorder", "store.journal", "store.hits", "store.answers", "store.new_chunks"),
+    *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks", "golden.packing"),
 }
 
 

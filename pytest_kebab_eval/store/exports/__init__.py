@@ -17,7 +17,7 @@ from typing import IO, Any, NoReturn, cast
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.limits import STORED_VALUE_BYTES
-from pytest_kebab_eval.store.backend import Backend
+from pytest_kebab_eval.store import Backend
 from pytest_kebab_eval.store.database import RawRun
 from pytest_kebab_eval.store.exports.lines import ExportFile, Header, read_header, read_row
 from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet

@@ -13,8 +13,8 @@ import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
 from pytest_kebab_eval.files import is_stream, replacing
+from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.store.address import Address, is_export, missing_directory
-from pytest_kebab_eval.store.backend import open_database
 from pytest_kebab_eval.store.database import RawRun, Rows
 from pytest_kebab_eval.store.exports import parquet
 from pytest_kebab_eval.store.exports.lines import (

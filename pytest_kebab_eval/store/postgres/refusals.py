@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
+from pytest_kebab_eval.store.database import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
+from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.text import brief
 
 MIGRATIONS_TABLE = "kebab_eval_migrations"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 
 from pytest_kebab_eval.errors import DatabaseError
+from pytest_kebab_eval.store import Made
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Made
+from pytest_kebab_eval.store.database import TAGS_TABLE
 from pytest_kebab_eval.store.postgres.connections import SchemaConnection, quoted
 from pytest_kebab_eval.store.postgres.refusals import MIGRATIONS_TABLE
-from pytest_kebab_eval.store.schema import TAGS_TABLE
 
 # A lock of our own on the server, so that two calls do not meet.
 ONE_AT_A_TIME = f"SELECT pg_advisory_xact_lock({0x6B656261622D6576})"
