@@ -22,7 +22,7 @@ from pytest_kebab_eval.parallel.golden import join_parts, read_part, split_file
 from pytest_kebab_eval.plugin.snapshot import _explain
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.exports.writing import export_run
+from pytest_kebab_eval.store.exports import export_run
 from pytest_kebab_eval.store.recorder import Recording
 from pytest_kebab_eval.store.results import decode_result
 

@@ -20,7 +20,7 @@ from pytest_kebab_eval.store.postgres.connections import (
     quoted,
     search_path_of,
 )
-from pytest_kebab_eval.store.postgres.refusals import TABLES, check_findings, findings_in
+from pytest_kebab_eval.store.postgres.tables import TABLES, check_findings, findings_in
 from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.text import brief
 
