@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.comparing.evidence import passage_of
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.importers.passages import QUESTION, first, opened, question_in, text_id
+from pytest_kebab_eval.importers.cases import QUESTION, first, question_in, text_id
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow, opened, read_table
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.facts import distinct_hits
