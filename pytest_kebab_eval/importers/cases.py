@@ -136,8 +136,7 @@ def _with_ids(source: Source, cases: Iterable[Case], known: Mapping[str, str]) -
         if not case.question.strip() and case.id is None:
             raise source.error(case.line, "this row has no question")
         made = text_id(case.question, "q")
-        numbered = chain([made], (f"{made}-{number}" for number in count(2)))
-        name = case.id or known.get(made) or next(free for free in numbered if free not in lines)
+        name = case.id or known.get(made) or next(free for free in numbered(made) if free not in lines)
         if name in lines:
             raise source.error(
                 case.line, f"the id '{printable(name)}' is taken already, at line {lines[name]}"
@@ -186,6 +185,11 @@ def text_id(text: str, prefix: str) -> str:
     """An id for a text, whatever its spacing."""
     spaced = " ".join(text.split())
     return f"{prefix}-{hashlib.sha256(spaced.encode(errors='surrogatepass')).hexdigest()[:12]}"
+
+
+def numbered(name: str) -> Iterator[str]:
+    """The name, and then the same with a number after it, for one that is not taken."""
+    return chain([name], (f"{name}-{number}" for number in count(2)))
 
 
 def passages(given: Any, ids: Any = None) -> tuple[Passage, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
@@ -129,11 +129,11 @@ class ChunksLocated:
             if not self._database.is_indexed("chunks", "doc_id"):
                 self._passes += 1  # over the whole table: without an SQL index, each statement is one
             if self._passes > _PASSES:
-                return self.read_all()
+                self.read_all()
+                return
             self._chunks.update((doc_id, []) for doc_id in some)
             for doc_id, *place in self._database.select_among("chunks", *self._columns, doc_id=some):
                 self._chunks[text_or_none(doc_id) or ""].append(_versioned(*place))
-        return None
 
     def read_all(self) -> None:
         self.are_all, self._chunks = True, {}
@@ -251,15 +251,8 @@ def coverage(
         return None
     tables.has_rows("chunks")  # or an error, if an index has lost some
     columns = ("doc_id", tables.column("chunker_version"), tables.column("token_estimate"))
-    return _coverage(
-        database.select("chunks", *columns), [*chain.from_iterable(documents.by_path.values())], version
-    )
-
-
-def _coverage(
-    chunks: Iterable[tuple[Any, ...]], doc_ids: Sequence[str], version: str | None
-) -> IndexCoverage | None:
-    """The figures, of chunks with document, chunker and tokens; None if all are of other chunkers."""
+    chunks = database.select("chunks", *columns)
+    doc_ids = [*chain.from_iterable(documents.by_path.values())]
     counts: list[object] = []
     own: set[str] = set()
     others: set[str] = set()

@@ -26,19 +26,6 @@ def first_row(rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...] | None:
     return next(iter(rows), None)
 
 
-def check_depth(value: Any, most: int) -> None:
-    """Raise a `RecursionError` if lists and mappings are nested deeper than that."""
-    level = [value]
-    for _ in range(most + 1):
-        nested = [member for member in level if isinstance(member, (list, dict))]
-        if not nested:
-            return
-        level = [
-            inner for member in nested for inner in (member.values() if isinstance(member, dict) else member)
-        ]
-    raise RecursionError("nested too deeply")
-
-
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
     """A stored result, its hits in rank order; it may leave out the query id, which the row has."""
     if not isinstance(result_json, bytes):
