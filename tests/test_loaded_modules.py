@@ -61,6 +61,15 @@ def test_a_gate_with_a_page_loads_what_the_page_needs_besides(project: Path) -> 
     assert len(loaded) <= MOST_WITH_A_PAGE
 
 
+def test_a_golden_file_of_jsonl_is_read_without_yaml(project: Path) -> None:
+    lines = [f'{{"id": "{q}", "query": "{q}", "expected_chunk_ids": ["{q}"]}}\n' for q in ("q1", "q2")]
+    (project / "golden.jsonl").write_text("".join(lines), encoding="utf-8")
+    golden = ("golden.jsonl", "--kebab-golden=golden.jsonl")
+    loaded = loaded_by(project, *golden, *GATE[2:], "--kebab-no-html")
+    assert "golden.reading" in loaded
+    assert "golden.yaml_events" not in loaded
+
+
 def test_only_replicates_load_what_tells_noise(project: Path) -> None:
     replicates = ("--kebab-db=replicates.sqlite", "--kebab-run-a=A1,A2", "--kebab-run-b=B1,B2")
     loaded = loaded_by(project, *GATE[:2], *replicates, "--kebab-no-html")
