@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.store.schema import CORPUS_SCHEMA, SCHEMA
+from pytest_kebab_eval.store.sqlite.tables import CORPUS_SCHEMA, SCHEMA
 
 HANDBOOK = (
     "rotate credentials service account before quarter ends tell owner write down which key went where keep"

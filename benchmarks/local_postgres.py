@@ -11,7 +11,7 @@ from pathlib import Path
 from commands import KEBAB_EVAL
 from measuring import run
 
-from pytest_kebab_eval.store.schema import CORPUS_TABLES
+from pytest_kebab_eval.store.database import CORPUS_TABLES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server of the tests
 

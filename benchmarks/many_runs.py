@@ -10,7 +10,7 @@ from pathlib import Path
 
 from generate import Texts, hit, query_id
 
-from pytest_kebab_eval.store.schema import SCHEMA
+from pytest_kebab_eval.store.sqlite.tables import SCHEMA
 
 HITS = 10
 LOST, FOUND_AGAIN, MOVED = 0.01, 0.5, 0.1  # shares of the queries, from run to run

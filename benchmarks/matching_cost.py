@@ -28,7 +28,7 @@ from passages import CHUNKERS, Chunk, Writer, chunks_of, overlap
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.schema import CORPUS_SCHEMA, SCHEMA
+from pytest_kebab_eval.store.sqlite.tables import CORPUS_SCHEMA, SCHEMA
 
 HITS = 10
 WAYS = ("span", "text", "hashes", "hashes alone", "span with the index", "text with the index")

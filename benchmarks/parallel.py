@@ -249,7 +249,7 @@ def steps(given: argparse.Namespace, directory: Path, golden: str) -> Iterator[s
 def stores(given: argparse.Namespace, directory: Path) -> Iterator[str]:
     """What it costs to read all results of a run from each kind of file, in CPU time."""
     from pytest_kebab_eval.store import open_database
-    from pytest_kebab_eval.store.exports.writing import export_run
+    from pytest_kebab_eval.store.exports import export_run
 
     database = directory / "kebab.sqlite"
     for name in ("kebab.sqlite", "run.jsonl", "run.jsonl.gz", "run.parquet"):

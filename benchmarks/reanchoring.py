@@ -22,8 +22,7 @@ from pathlib import Path
 from passages import Chunk, Writer, chunks_of
 
 from pytest_kebab_eval import RunRecorder
-from pytest_kebab_eval.golden import Lock, load_golden_set
-from pytest_kebab_eval.golden.lock import LockedChunk, lock_path, render_lock
+from pytest_kebab_eval.golden import Lock, LockedChunk, load_golden_set, lock_path, render_lock
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import find_run, open_database

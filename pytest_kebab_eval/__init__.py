@@ -32,8 +32,7 @@ if TYPE_CHECKING:
         StoreError,
         WorkerError,
     )
-    from pytest_kebab_eval.golden import GoldenSet, load_golden_set
-    from pytest_kebab_eval.golden.lock import HashedText, Lock, LockedChunk
+    from pytest_kebab_eval.golden import GoldenSet, HashedText, Lock, LockedChunk, load_golden_set
     from pytest_kebab_eval.model import (
         Answer,
         Cited,
@@ -76,8 +75,7 @@ _HOMES = {  # the names of each module
         "NoDatabase NoSuchRun RunNameError SettingsError StoreError WorkerError"
     ),
     "api": "compare_runs compute_aggregate store_aggregate",
-    "golden": "GoldenSet load_golden_set",
-    "golden.lock": "HashedText Lock LockedChunk",
+    "golden": "GoldenSet HashedText Lock LockedChunk load_golden_set",
     "model": (
         "Answer Cited ComparisonKind ExpectedSpan ForbiddenHit GoldenQuery Hit Judge Judgment "
         "QueryComparison QueryResult Recorded Retrieval Run Scope Span Support Timings Usage Xfail"

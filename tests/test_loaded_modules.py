@@ -18,7 +18,7 @@ NEVER_IN_A_PLAIN_GATE = {
     *("history.blame", "history.change_point", "history.commit_odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
-    *("store.recorder", "store.journal", "store.hits", "store.answers", "store.new_chunks"),
+    *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks", "golden.packing"),
 }
 
 
@@ -59,6 +59,15 @@ def test_a_gate_with_a_page_loads_what_the_page_needs_besides(project: Path) -> 
     assert {"reports.html.page", "history"} <= loaded
     assert among(loaded, NEVER_IN_A_PLAIN_GATE) == set()
     assert len(loaded) <= MOST_WITH_A_PAGE
+
+
+def test_a_golden_file_of_jsonl_is_read_without_yaml(project: Path) -> None:
+    lines = [f'{{"id": "{q}", "query": "{q}", "expected_chunk_ids": ["{q}"]}}\n' for q in ("q1", "q2")]
+    (project / "golden.jsonl").write_text("".join(lines), encoding="utf-8")
+    golden = ("golden.jsonl", "--kebab-golden=golden.jsonl")
+    loaded = loaded_by(project, *golden, *GATE[2:], "--kebab-no-html")
+    assert "golden.reading" in loaded
+    assert "golden.yaml_events" not in loaded
 
 
 def test_only_replicates_load_what_tells_noise(project: Path) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from fuzzing import CORPUS
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
-from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.golden import render_lock
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.plugin.xdist import WorkerPayload
 from pytest_kebab_eval.reading import read_evidence

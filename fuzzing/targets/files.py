@@ -12,9 +12,8 @@ from fuzzing.targets.databases import EXAMPLE, build, settings_in
 from pytest_kebab_eval.comparing.gate_grammar import parse_gate
 from pytest_kebab_eval.errors import GoldenError, InputError
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set, read_lock, render_lock
 from pytest_kebab_eval.golden.editing import rename_chunks
-from pytest_kebab_eval.golden.lock import read_lock, render_lock
 from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.metrics import all_names
@@ -23,7 +22,7 @@ from pytest_kebab_eval.parallel.golden import join_parts, read_part, split_file
 from pytest_kebab_eval.plugin.snapshot import _explain
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.exports.writing import export_run
+from pytest_kebab_eval.store.exports import export_run
 from pytest_kebab_eval.store.recorder import Recording
 from pytest_kebab_eval.store.results import decode_result
 

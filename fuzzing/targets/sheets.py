@@ -14,7 +14,7 @@ from fuzzing.targets.files import Execute, expect_usable
 from pytest_kebab_eval.cli.reviewing import _decisions, _row
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.golden import render_lock
 from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.golden.sheets import read_sheet, render_sheet
 from pytest_kebab_eval.inputs import find_inputs

@@ -36,8 +36,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, KebabEvalError, SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.files import exists, is_stream, same_file
-from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.golden.lock import lock_path
+from pytest_kebab_eval.golden import GoldenSet, lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.reports import FORMATS

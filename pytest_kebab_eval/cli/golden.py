@@ -20,9 +20,8 @@ from pytest_kebab_eval.cli.output import (
 )
 from pytest_kebab_eval.comparing.evidence import KnownPassage
 from pytest_kebab_eval.errors import InputError, StoreError
-from pytest_kebab_eval.golden import GoldenSet, lock_path
+from pytest_kebab_eval.golden import GoldenSet, Lock, lock_path, render_lock
 from pytest_kebab_eval.golden.entries import golden_schema
-from pytest_kebab_eval.golden.lock import Lock, render_lock
 from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of

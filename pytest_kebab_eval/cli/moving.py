@@ -26,7 +26,7 @@ from pytest_kebab_eval.store import (
     to_address,
     whole_runs,
 )
-from pytest_kebab_eval.store.exports.writing import export_run
+from pytest_kebab_eval.store.exports import export_run
 from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
 from pytest_kebab_eval.text import printable, shown_path
 

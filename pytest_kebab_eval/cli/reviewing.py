@@ -21,8 +21,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.files import exists
-from pytest_kebab_eval.golden import GoldenSet, lock_path
-from pytest_kebab_eval.golden.lock import render_lock
+from pytest_kebab_eval.golden import GoldenSet, lock_path, render_lock
 from pytest_kebab_eval.golden.reading import Problem, read_text
 from pytest_kebab_eval.golden.sheets import VERDICTS, SheetRow, read_sheet, render_sheet
 from pytest_kebab_eval.model import GoldenQuery

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.entries import check_entries
-from pytest_kebab_eval.golden.lock import Lock, lock_path, read_lock
-from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, kept
-from pytest_kebab_eval.golden.reading import Problem, read_entries
-from pytest_kebab_eval.model import GoldenQuery, Value
-from pytest_kebab_eval.text import shown_path
+from pytest_kebab_eval.golden.reading import Problem, read_entries, read_file
+from pytest_kebab_eval.limits import PACKED_QUERIES, TEXT_COMPARED
+from pytest_kebab_eval.model import GoldenQuery, Span, Value
+from pytest_kebab_eval.text import brief, shown_path
 
-__all__ = ["GoldenSet", "Lock", "load_golden_set", "lock_path"]
+if TYPE_CHECKING:
+    from pytest_kebab_eval.golden.packing import PackedQueries
 
 MAX_PROBLEMS_SHOWN = 50
+HASH_FORM = 2  # of the letters that hashes are of: `matching.letters` says what counts as one
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
@@ -64,8 +68,8 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
 
     def unusual(self) -> Sequence[GoldenQuery]:
         """The queries that are in a group, have an xfail or are not reviewed, in the file's order."""
-        if isinstance(self.queries, PackedQueries):
-            return self.queries.unusual()
+        if self._packed is not None:
+            return self._packed.unusual()
         return [query for query in self.queries if is_unusual(query)]
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
@@ -73,9 +77,23 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
 
     @cached_property
     def _by_id(self) -> Mapping[str, GoldenQuery]:
-        if isinstance(self.queries, PackedQueries):
-            return self.queries.by_id()
+        if self._packed is not None:
+            return self._packed.by_id()
         return {query.id: query for query in self.queries}
+
+    @cached_property
+    def _packed(self) -> PackedQueries | None:
+        """The queries, if they are packed."""
+        if isinstance(self.queries, (tuple, list)):
+            return None
+        from pytest_kebab_eval.golden.packing import PackedQueries
+
+        return self.queries if isinstance(self.queries, PackedQueries) else None
+
+
+def is_unusual(query: GoldenQuery) -> bool:
+    """Whether it is in a group, has an xfail or is not reviewed, which a pass over all would look for."""
+    return query.group is not None or query.xfail is not None or not query.reviewed
 
 
 def load_golden_set(path: str | Path) -> GoldenSet:
@@ -88,6 +106,21 @@ def load_golden_set(path: str | Path) -> GoldenSet:
     return GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))
 
 
+def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
+    """The queries as they are kept in memory: as a tuple, or packed if there are many."""
+    rest = iter(queries)
+    first = list(islice(rest, PACKED_QUERIES))
+    if len(first) < PACKED_QUERIES:
+        return tuple(first)
+    from pytest_kebab_eval.golden.packing import PackedQueries
+
+    packed = PackedQueries(first)
+    first.clear()
+    for query in rest:
+        packed.add(query)
+    return packed
+
+
 def _describe(path: Path, problems: list[Problem]) -> str:
     name = shown_path(path)
     problems = sorted(problems, key=lambda problem: problem.line)
@@ -98,3 +131,109 @@ def _describe(path: Path, problems: list[Problem]) -> str:
     if len(lines) > len(cut):
         cut.append(f"… and {len(lines) - len(cut)} more")
     return "\n  ".join([f"{name} has {len(lines)} problems:", *cut])
+
+
+# -- the lock file: spans and texts of the expected chunks, and their chunker version -----------------
+
+
+class HashedText(Value, frozen=True):
+    """A text of which only hashes of its runs of letters are kept."""
+
+    letters: Annotated[int, msgspec.Meta(ge=0, le=TEXT_COMPARED)]  # how many there are
+    size: Annotated[int, msgspec.Meta(ge=1, le=100)]  # letters of a run
+    # Of the runs that follow each other, five digits each.
+    hashes: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
+    form: int = 1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a short text, of which there is one hash."""
+        return 0 < self.letters == self.size
+
+
+class LockedChunk(Value, frozen=True):
+    """One expected chunk: its document, its source spans, and its text or hashes of it."""
+
+    doc_id: str | None = None
+    spans: tuple[Span, ...] = ()
+    text: str | None = None
+    shingles: HashedText | None = None
+    # Of a chunk that a re-anchoring left: its own chunker, empty if that is not known. Else it is the lock's.
+    chunker_version: str | None = None
+
+
+class Lock(Value, frozen=True):
+    """The content of a lock file."""
+
+    chunker_version: str | None = None
+    chunks: dict[str, LockedChunk] = msgspec.field(default_factory=dict)
+
+    def version_of(self, chunk_id: str) -> str | None:
+        """The chunker of a chunk; None if it is not known."""
+        chunk = self.chunks.get(chunk_id)
+        own = chunk.chunker_version if chunk else None
+        return self.chunker_version if own is None else own or None
+
+    def joined_with(self, new: Lock) -> Lock:
+        """This lock, with the chunks of a newer one that it does not have, each with its own version."""
+        more = {
+            name: msgspec.structs.replace(chunk, chunker_version=new.version_of(name) or "")
+            for name, chunk in new.chunks.items()
+        }
+        return Lock(self.chunker_version, more | self.chunks)
+
+    def left(self) -> set[str]:
+        """The chunks that are of another chunker than the lock: a re-anchoring left them."""
+        return {name for name, chunk in self.chunks.items() if chunk.chunker_version is not None}
+
+
+def lock_path(golden: Path) -> Path:
+    """`golden_queries.yaml` -> `golden_queries.lock.json`."""
+    return golden.with_name(f"{golden.stem}.lock.json")
+
+
+def read_lock(path: Path) -> Lock | None:
+    """The lock file, or None where there is none."""
+    try:
+        data = read_file(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise GoldenError(f"cannot read the lock file {shown_path(path)}: {error.strerror}") from None
+    try:
+        lock = msgspec.json.decode(data, type=Lock)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        what_to_do = "fix it, or delete it to go without"
+        if str(error).endswith(".shingles.hashes`"):  # before the first release, they had another form
+            what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
+        what = f"this is not a lock file: {brief(str(error), 120)}; {what_to_do}"
+        raise GoldenError(f"{shown_path(path)}: {what}") from None
+    if any(chunk.shingles and chunk.shingles.form != HASH_FORM for chunk in lock.chunks.values()):
+        what = "its hashes of texts were made by another version of kebab-eval, and cannot be compared"
+        what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
+        raise GoldenError(f"{shown_path(path)}: {what}; {what_to_do}")
+    return lock
+
+
+def render_lock(lock: Lock) -> str:
+    """A lock file's text: one chunk a line, sorted by id, so that its diff can be reviewed."""
+    chunks = []
+    for chunk_id, chunk in sorted(lock.chunks.items()):
+        fields = msgspec.to_builtins(chunk).items()
+        known = {key: value for key, value in fields if value is not None or key == "doc_id"}
+        chunks.append(f"    {_json(chunk_id)}: {_json(known)}")
+    body = ",\n".join(chunks)
+    return f'{{\n  "chunker_version": {_json(lock.chunker_version)},\n  "chunks": {{\n{body}\n  }}\n}}\n'
+
+
+def _json(value: object) -> str:
+    return json.dumps(_whole_numbers(value), ensure_ascii=False)
+
+
+def _whole_numbers(value: object) -> object:
+    """Whole floats as integers: a line is 12, not 12.0."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_numbers(element) for element in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -12,14 +12,13 @@ import yaml
 from pytest_kebab_eval.golden.editing import (
     Edit,
     Edited,
+    Node,
     Refused,
     edit_entries,
     is_shared,
     line_end,
-    written,
 )
-from pytest_kebab_eval.golden.nodes import Node
-from pytest_kebab_eval.golden.writing import Dumper, as_yaml
+from pytest_kebab_eval.golden.writing import Dumper, as_yaml, written_id
 
 # A new field of an entry comes after the last of these.
 _BEFORE_NEW = ("query", "expected_chunk_ids", "expected_doc_ids", "relevance", "gold_supports")
@@ -64,7 +63,7 @@ class _Additions:
                 yield from self.edits(item, was, becomes)
             yield from self._new_items(node, new[len(old) :])
         elif isinstance(new, list) and new[:1] == [old] and "\n" not in self._text[node.start : node.end]:
-            more = (written(name, node.style, is_json=self._is_json) for name in new[1:])
+            more = (written_id(name, node.style, is_json=self._is_json) for name in new[1:])
             yield Edit(node.start, node.end, f"[{', '.join([self._text[node.start : node.end], *more])}]")
         else:
             is_empty = node.start == node.end  # a key without a value
@@ -103,7 +102,9 @@ class _Additions:
         if node.in_flow:
             style = node.items[-1].style if node.items else ""
             texts = [
-                written(item, style, is_json=self._is_json) if isinstance(item, str) else self._in_flow(item)
+                written_id(item, style, is_json=self._is_json)
+                if isinstance(item, str)
+                else self._in_flow(item)
                 for item in added
             ]
             yield from self._members_in_flow(node, node.items, texts)
@@ -117,7 +118,7 @@ class _Additions:
         lines = []
         for item in added:
             if isinstance(item, str):
-                lines.append(f"{start}{written(item, last.style, is_json=False)}")
+                lines.append(f"{start}{written_id(item, last.style, is_json=False)}")
                 continue
             first, *rest = as_yaml(item).splitlines()
             lines += [f"{start}{first[2:]}", *(f"{indentation}{line[2:]}" for line in rest)]
@@ -183,7 +184,7 @@ class _Additions:
         if self._is_json:
             return json.dumps(value, ensure_ascii=False)
         if isinstance(value, str):
-            return written(value, "", is_json=False)
+            return written_id(value, "", is_json=False)
         dumped = yaml.dump(
             value, Dumper=Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**9
         )

@@ -1,27 +1,128 @@
-"""Chunk ids of a golden file replaced where they are written; every other byte stays as it is."""
+"""A golden file's text, edited where its entries are written; every other byte stays as it is.
+
+`rename_chunks` replaces chunk ids, and `edit_entries` is what every edit goes through.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
-from pytest_kebab_eval.golden.nodes import Node, entry_nodes
 from pytest_kebab_eval.golden.reading import entries_of
+from pytest_kebab_eval.golden.writing import written_id
 from pytest_kebab_eval.golden.yaml_events import LOADER
+from pytest_kebab_eval.model import Value
 
-# An item of a list, or a key with its value, and what is written in its place; None: it stays.
-_Member = tuple[Node, list[str] | None]
 NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
 BYTE_ORDER_MARK = "\ufeff"  # with which some editors start a file
 _BLANK = " \t"
 _LINE_BREAK = re.compile(r"\r?\n|$")
 _FIELDS = ("expected_chunk_ids", "relevance", "expected_spans", "expected_texts")
 _SHARES_LINE = "has a chunk id that shares its line with something else; give it a line of its own"
+_JSON_SPACES = re.compile(r"[ \t\r\n]*")
+_JSON_LINE = re.compile(r"\S.*")
+_JSON_LITERAL = re.compile(r"[^\s,\]}]+")
+
+
+# -- where entries are written -----------------------------------------------------------------------
+
+
+class Node(Value, frozen=True):
+    """A value and where it is written: from `start` up to `end`."""
+
+    start: int
+    end: int
+    value: str = ""  # of a scalar, as text
+    items: tuple[Node, ...] = ()
+    pairs: tuple[tuple[Node, Node], ...] = ()
+    kind: str = "scalar"  # scalar | list | mapping | alias
+    style: str = ""  # of a scalar: its quotes, or | or >
+    in_flow: bool = False  # of a list or mapping: written in brackets
+    is_shared: bool = False  # it has an anchor or a tag, or is in something that has one
+
+    def field(self, name: str) -> Node:
+        """The value under a key of a mapping; an empty one if it has no such key."""
+        return next((value for key, value in self.pairs if key.value == name), _NOTHING)
+
+
+_NOTHING = Node(0, 0)
+
+
+def entry_nodes(text: str, suffix: str) -> Iterator[Node]:
+    """The entries of a golden file that can be read, in its order; the ending says the format."""
+    if suffix == ".jsonl":
+        return (_json_node(text, line.start()) for line in _JSON_LINE.finditer(text))
+    if suffix == ".json":
+        return iter(_json_node(text, _skip(text, 0)).items)
+    return _yaml_nodes(text)
+
+
+def _yaml_nodes(text: str) -> Iterator[Node]:
+    loader = LOADER(text)
+    try:
+        while not isinstance(loader.get_event(), yaml.SequenceStartEvent):
+            pass
+        while not isinstance(event := loader.get_event(), yaml.SequenceEndEvent):
+            yield _yaml_node(event, loader.get_event, is_shared=False)
+    finally:
+        loader.dispose()
+
+
+def _yaml_node(event: Any, next_event: Callable[[], Any], *, is_shared: bool) -> Node:
+    start, end = event.start_mark.index, event.end_mark.index
+    if isinstance(event, yaml.AliasEvent):
+        return Node(start, end, kind="alias", is_shared=True)
+    is_shared = is_shared or event.anchor is not None or event.tag is not None
+    if isinstance(event, yaml.ScalarEvent):
+        return Node(start, end, event.value, style=event.style or "", is_shared=is_shared)
+    members = []
+    member: Any = next_event()
+    while type(member) not in (yaml.SequenceEndEvent, yaml.MappingEndEvent):
+        members.append(_yaml_node(member, next_event, is_shared=is_shared))
+        member = next_event()
+    kind = "list" if isinstance(event, yaml.SequenceStartEvent) else "mapping"
+    in_flow = bool(event.flow_style)
+    return _collection(start, member.end_mark.index, kind, members, in_flow=in_flow, is_shared=is_shared)
+
+
+def _collection(start: int, end: int, kind: str, members: list[Node], **more: Any) -> Node:
+    if kind == "list":
+        return Node(start, end, items=tuple(members), kind=kind, **more)
+    pairs = tuple(zip(members[::2], members[1::2], strict=True))
+    return Node(start, end, pairs=pairs, kind=kind, **more)
+
+
+def _json_node(text: str, start: int) -> Node:
+    if text[start] == '"':
+        value, end = scanstring(text, start + 1, True)
+        return Node(start, end, value, style='"')
+    if text[start] in "[{":
+        return _json_collection(text, start)
+    end = _JSON_LITERAL.match(text, start).end()  # type: ignore[union-attr]  # the file was read before
+    return Node(start, end, text[start:end])
+
+
+def _json_collection(text: str, start: int) -> Node:
+    members: list[Node] = []
+    at = _skip(text, start + 1)
+    while text[at] not in "]}":
+        members.append(_json_node(text, at))
+        at = _skip(text, members[-1].end)
+        if text[at] in ",:":
+            at = _skip(text, at + 1)
+    return _collection(start, at + 1, "list" if text[start] == "[" else "mapping", members, in_flow=True)
+
+
+def _skip(text: str, at: int) -> int:
+    return _JSON_SPACES.match(text, at).end()  # type: ignore[union-attr]
+
+
+# -- edits of entries --------------------------------------------------------------------------------
 
 
 class Refused(Exception):
@@ -116,17 +217,14 @@ def _renamed_targets(targets: list[str | list[str]], new: NewIds) -> list[str | 
     seen, renamed_targets = set[str](), list[str | list[str]]()
     for target in targets:
         olds = target if isinstance(target, list) else [target]
-        names = [name for name in dict.fromkeys(_names(olds, new)) if name not in seen]
+        all_names = dict.fromkeys(name for old in olds for name in new.get(old, (old,)))
+        names = [name for name in all_names if name not in seen]
         seen.update(names)
         if isinstance(target, list):
             renamed_targets += [names] if names else []
         else:
             renamed_targets += names
     return renamed_targets
-
-
-def _names(olds: Iterable[str], new: NewIds) -> Iterator[str]:
-    return (name for old in olds for name in new.get(old, (old,)))
 
 
 def _owners(gains: Mapping[str, float], new: NewIds) -> dict[str, str]:
@@ -149,6 +247,10 @@ def _first(old: str, new: NewIds) -> str:
 def _names_in(target: Node) -> tuple[Node, ...]:
     """The ids of a target: one, or alternatives."""
     return target.items if target.kind == "list" else (target,)
+
+
+# An item of a list, or a key with its value, and what is written in its place; None: it stays.
+_Member = tuple[Node, list[str] | None]
 
 
 class _EntryEditor:
@@ -271,46 +373,13 @@ class _EntryEditor:
         return "\r\n" if self._text.startswith("\r\n", line_end(self._text, node.end)) else "\n"
 
     def _written(self, name: str, like: Node) -> str:
-        return written(name, like.style, is_json=self._is_json)
+        return written_id(name, like.style, is_json=self._is_json)
 
 
 def line_end(text: str, at: int) -> int:
     """Where the line ends, before its line break."""
     found = _LINE_BREAK.search(text, at)
     return found.start() if found else len(text)
-
-
-def written(name: str, style: str, *, is_json: bool) -> str:
-    """An id as it is written beside another: in the same quotes, or in quotes if it needs them."""
-    if is_json:
-        return json.dumps(name, ensure_ascii=not name.isprintable())
-    if style == "'" and name.isprintable():
-        return "'" + name.replace("'", "''") + "'"
-    if style == "" and _is_plain(name):
-        return name
-    quoted = json.dumps(name, ensure_ascii=False)
-    return "".join(char if char.isprintable() else _escape(ord(char)) for char in quoted)
-
-
-def _escape(code: int) -> str:
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # YAML does not join surrogates
-
-
-def _is_plain(name: str) -> bool:
-    """Whether an id can be written without quotes wherever one may stand."""
-    if not name.isprintable():
-        return False
-    try:
-        return bool(_load(f"[{name}]") == _load(f"- {name}") == [name] and _load(f"{name}: 1") == {name: 1})
-    except (yaml.YAMLError, ValueError):
-        return False
-
-
-def _load(text: str) -> Any:
-    return yaml.load(text, Loader=LOADER)  # noqa: S506  # a safe one
-
-
-# -- where ids are written ---------------------------------------------------------------------------
 
 
 def _span_ids(entry: Node) -> Iterator[Node]:

@@ -213,13 +213,13 @@ def _texts_by_chunk(value: Any) -> dict[str, str]:
 def _mapping(value: Any, members: Mapping[str, Check], required: Collection[str]) -> dict[str, Any]:
     """The members that have a value, each checked."""
     if not isinstance(value, dict):
-        _reject(f"must be a mapping with {_join(members)}, not {describe_type(value)}")
+        _reject(f"must be a mapping with {', '.join(members)}, not {describe_type(value)}")
     for key in value:
         if key not in members:
             _reject(f"has {unknown_name(key, members)}")
     missing = [key for key in required if value.get(key) is None]
     if missing:
-        _reject(f"lacks {_join(missing)}")
+        _reject(f"lacks {', '.join(missing)}")
     return {key: members[key](member) for key, member in value.items() if member is not None}
 
 
@@ -275,7 +275,7 @@ def _span(value: Any) -> ExpectedSpan:
     numbers = {name: fields[name] for name in SPAN_FIELDS[fields["kind"]] if name in fields}
     span = Span(kind=fields["kind"], **numbers)
     if extent(span) is None:
-        needed = _join(_extent_needed(span.kind))
+        needed = ", ".join(_extent_needed(span.kind))
         _reject(f"has a {kind} span without a valid extent; it needs {needed}")
     return ExpectedSpan(doc_id=fields["doc_id"], span=span, chunk_id=fields.get("chunk_id"))
 
@@ -337,7 +337,7 @@ def _accepted_checks(value: Any) -> tuple[str, ...]:
     checks = _labels(value) if isinstance(value, list) else ()
     if not checks or not set(checks) <= set(ACCEPTABLE_CHECKS):
         _reject(
-            f"has 'checks' that are not a list of {_join(ACCEPTABLE_CHECKS)}, or all;"
+            f"has 'checks' that are not a list of {', '.join(ACCEPTABLE_CHECKS)}, or all;"
             " an error or a missing result cannot be accepted"
         )
     return checks
@@ -389,8 +389,4 @@ def unknown_name(key: Any, known: Iterable[str], what: str = "field") -> str:
     """`the unknown field 'x'`, with the nearest known name, or all of them."""
     text = f"the unknown {what} '{brief(str(key), 40)}'"
     near = similar(str(key), known)
-    return f"{text}; did you mean '{near}'?" if near else f"{text}; there is {_join(known)}"
-
-
-def _join(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    return f"{text}; did you mean '{near}'?" if near else f"{text}; there is {', '.join(known)}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from types import GenericAlias
 from typing import Any, overload
 
 import msgspec
 
-from pytest_kebab_eval.limits import PACKED_QUERIES
+from pytest_kebab_eval.golden import is_unusual
 from pytest_kebab_eval.model import GoldenQuery, Value
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -20,24 +19,6 @@ _pack = msgspec.msgpack.Encoder().encode
 def _decoder() -> msgspec.msgpack.Decoder[tuple[Any, ...]]:
     fields = tuple(field.type for field in msgspec.structs.fields(GoldenQuery)[1:])  # all but the id
     return msgspec.msgpack.Decoder(GenericAlias(tuple, fields))
-
-
-def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
-    """The queries as they are kept in memory: as a tuple, or packed if there are many."""
-    rest = iter(queries)
-    first = list(islice(rest, PACKED_QUERIES))
-    if len(first) < PACKED_QUERIES:
-        return tuple(first)
-    packed = PackedQueries(first)
-    first.clear()
-    for query in rest:
-        packed.add(query)
-    return packed
-
-
-def is_unusual(query: GoldenQuery) -> bool:
-    """Whether it is in a group, has an xfail or is not reviewed, which a pass over all would look for."""
-    return query.group is not None or query.xfail is not None or not query.reviewed
 
 
 class _Packed(Value, frozen=True):

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden.parsing import ParseError, read_file
-from pytest_kebab_eval.golden.reading import Entry, Problem, entries_of
+from pytest_kebab_eval.golden.reading import Entry, ParseError, Problem, entries_of, read_file
 from pytest_kebab_eval.golden.writing import Dumper
 from pytest_kebab_eval.text import brief, shown_path
 

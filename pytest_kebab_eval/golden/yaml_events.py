@@ -14,7 +14,7 @@ import yaml
 from yaml import events
 from yaml.events import MappingEndEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
 
-from pytest_kebab_eval.golden.parsing import ParseError, decode_utf8
+from pytest_kebab_eval.golden.reading import ParseError, decode_utf8
 from pytest_kebab_eval.limits import YAML_DEPTH, YAML_FREE_REPEATS, YAML_NUMBER, YAML_REPEATS_PER_VALUE
 from pytest_kebab_eval.text import brief, printable
 

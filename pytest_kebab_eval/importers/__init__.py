@@ -10,7 +10,7 @@ from typing import NamedTuple, TextIO
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
-from pytest_kebab_eval.importers.cases import Case, imported_cases
+from pytest_kebab_eval.importers.cases import Case, imported_cases, passages
 from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
@@ -21,7 +21,6 @@ from pytest_kebab_eval.importers.importer import (
     result_json,
 )
 from pytest_kebab_eval.importers.kebab import KEBAB, find_export, import_export
-from pytest_kebab_eval.importers.passages import passages
 from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.tables import read_table
 from pytest_kebab_eval.store import (

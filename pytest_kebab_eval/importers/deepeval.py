@@ -9,19 +9,19 @@ import re
 from functools import partial
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import Case, import_tables
-from pytest_kebab_eval.importers.importer import Importer, ImportOption, Json, metadata_fields, optional
-from pytest_kebab_eval.importers.passages import (
+from pytest_kebab_eval.importers.cases import (
+    Case,
     Passage,
     first,
+    import_tables,
     measured,
     milliseconds,
-    opened,
     passages,
     text_of,
 )
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, Json, metadata_fields, optional
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow
+from pytest_kebab_eval.importers.tables import TableRow, opened
 
 _NAMES = ("testRunData", "testCases", "test_cases", "test_results", "goldens")
 _METADATA = (

@@ -18,7 +18,7 @@ from pytest_kebab_eval.importers.importer import (
 )
 from pytest_kebab_eval.importers.sources import Source, UniqueIds, parsed_json
 from pytest_kebab_eval.importers.tables import Member, read_members
-from pytest_kebab_eval.store.hits import id_hit
+from pytest_kebab_eval.store.given import id_hit
 from pytest_kebab_eval.text import brief, printable
 
 _OWN_FIELDS = ("k", "tags")  # of the metadata

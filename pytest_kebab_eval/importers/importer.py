@@ -16,7 +16,7 @@ from pytest_kebab_eval.golden.fields import FIELDS
 from pytest_kebab_eval.golden.reading import Entry, Problem
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
-from pytest_kebab_eval.store.results import result_fields
+from pytest_kebab_eval.store.plain import result_fields
 from pytest_kebab_eval.text import brief, printable
 
 Json = dict[str, Any]

@@ -23,8 +23,8 @@ from pytest_kebab_eval.store.address import is_export
 from pytest_kebab_eval.store.exports import export_file, raw_run
 from pytest_kebab_eval.store.exports.lines import is_header
 from pytest_kebab_eval.store.exports.parquet import is_parquet
+from pytest_kebab_eval.store.recorder import check_names
 from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.store.run_names import check_names
 from pytest_kebab_eval.text.progress import Advancing, Progress
 
 

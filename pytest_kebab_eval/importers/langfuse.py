@@ -10,7 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import Case, imported_cases
+from pytest_kebab_eval.importers.cases import (
+    EXPECTED_PASSAGES,
+    Case,
+    Passage,
+    answer_in,
+    distinct,
+    imported_cases,
+    measured,
+    milliseconds,
+    passages_in,
+    question_in,
+    references_in,
+    text_of,
+)
 from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
@@ -19,21 +32,8 @@ from pytest_kebab_eval.importers.importer import (
     metadata_fields,
     optional,
 )
-from pytest_kebab_eval.importers.passages import (
-    EXPECTED_PASSAGES,
-    Passage,
-    answer_in,
-    distinct,
-    measured,
-    milliseconds,
-    opened,
-    passages_in,
-    question_in,
-    references_in,
-    text_of,
-)
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow, opened, read_table
 
 _PAGE = ("data",)  # where an answer of its API has the rows
 _RETRIEVER = "RETRIEVER"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from pytest_kebab_eval.importers.cases import Case, import_tables
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, metadata_fields, optional
-from pytest_kebab_eval.importers.passages import (
+from pytest_kebab_eval.importers.cases import (
     EXPECTED_PASSAGES,
+    Case,
     answer_in,
     first,
     grouped,
+    import_tables,
     measured,
     milliseconds,
     passages_in,
@@ -23,6 +23,7 @@ from pytest_kebab_eval.importers.passages import (
     references_in,
     text_of,
 )
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, metadata_fields, optional
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import TableRow
 

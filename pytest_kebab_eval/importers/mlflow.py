@@ -9,24 +9,23 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import Case, import_tables
-from pytest_kebab_eval.importers.importer import Importer, ImportOption, Json, optional
-from pytest_kebab_eval.importers.passages import (
+from pytest_kebab_eval.importers.cases import (
     PASSAGES,
+    Case,
     Passage,
     answer_in,
-    as_list,
     distinct,
     first,
+    import_tables,
     measured,
-    opened,
     passages,
     passages_in,
     question_in,
     text_of,
 )
+from pytest_kebab_eval.importers.importer import Importer, ImportOption, Json, optional
 from pytest_kebab_eval.importers.sources import Source, distinct_texts
-from pytest_kebab_eval.importers.tables import TableRow
+from pytest_kebab_eval.importers.tables import TableRow, as_list, opened
 
 _QUESTION = ("request", "inputs", "question", "query", "input")
 _OUTPUT = ("response", "outputs", "predictions", "prediction", "output", "answer")

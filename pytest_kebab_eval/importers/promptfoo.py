@@ -10,21 +10,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import Case, imported_cases
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, metadata_fields
-from pytest_kebab_eval.importers.passages import (
+from pytest_kebab_eval.importers.cases import (
     QUESTION,
+    Case,
     Passage,
     answer_in,
     first,
+    imported_cases,
     measured,
-    opened,
     passages_in,
     text_id,
     text_of,
 )
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json, metadata_fields
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow, opened, read_table
 
 _EXPECTED = ("reference_contexts", "expected_contexts")
 _ERROR = 2  # a failureReason; with another one, `error` is why an assertion failed

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_kebab_eval.importers.cases import Case, import_tables
+from pytest_kebab_eval.importers.cases import Case, first, import_tables, passages, text_of
 from pytest_kebab_eval.importers.importer import Importer, ImportOption, metadata_fields, optional
-from pytest_kebab_eval.importers.passages import as_list, first, passages, text_of
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow
+from pytest_kebab_eval.importers.tables import TableRow, as_list
 
 _QUESTION = ("user_input", "question")
 _CONTEXTS = ("retrieved_contexts", "contexts")

@@ -14,7 +14,24 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.importers.cases import Case, imported_cases
+from pytest_kebab_eval.importers.cases import (
+    ANSWER,
+    EXPECTED_PASSAGES,
+    REFERENCE,
+    Case,
+    Passage,
+    answer_in,
+    distinct,
+    first,
+    grouped,
+    imported_cases,
+    measured,
+    passages,
+    passages_in,
+    question_in,
+    references_in,
+    text_of,
+)
 from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
@@ -23,26 +40,8 @@ from pytest_kebab_eval.importers.importer import (
     metadata_fields,
     optional,
 )
-from pytest_kebab_eval.importers.passages import (
-    ANSWER,
-    EXPECTED_PASSAGES,
-    REFERENCE,
-    Passage,
-    answer_in,
-    as_list,
-    distinct,
-    first,
-    grouped,
-    measured,
-    opened,
-    passages,
-    passages_in,
-    question_in,
-    references_in,
-    text_of,
-)
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow, as_list, opened, read_table
 from pytest_kebab_eval.store.run_names import moment_of
 
 _PAGE = ("data", "examples")  # where an answer of the API of Phoenix has the rows

@@ -1,25 +1,26 @@
-"""A table as CSV, JSONL or JSON -> its rows; a YAML or JSON document -> the members of a list in it.
+"""A table as CSV, JSONL or JSON -> its rows; a cell -> a list; a document -> the members of a list.
 
-Each has the line that it starts on. CSV and JSONL are read row by row. Other endings, and standard input, are
-told apart by the first character.
+Rows and members have the line that they start on. CSV and JSONL are read row by row. Other endings, and
+standard input, are told apart by the first character.
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden.parsing import JsonReader, ParseError, decode_utf8
+from pytest_kebab_eval.golden.reading import JsonReader, ParseError, decode_utf8
 from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
 from pytest_kebab_eval.importers.importer import Json
-from pytest_kebab_eval.importers.sources import Source, decode, json_object
-from pytest_kebab_eval.limits import IMPORTED_LINE
+from pytest_kebab_eval.importers.sources import Source, decode, json_object, parsed_json
+from pytest_kebab_eval.limits import IMPORTED_LINE, PYTHON_CELL
 from pytest_kebab_eval.text import brief
 
 _NEXT_OBJECT = re.compile(rb"^}\s*^{", re.MULTILINE)
@@ -169,6 +170,69 @@ def _long_cells() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(before)
+
+
+# -- what a cell spells ------------------------------------------------------------------------------
+
+_PYTHON_TEXT = re.compile(r"""\s*,?\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\n|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+
+
+def opened(given: Any) -> Any:
+    """A value; a cell of CSV that spells a JSON object, list or text is what it spells."""
+    if isinstance(given, str) and given.lstrip()[:1] in {"{", "[", '"'}:
+        parsed = parsed_json(given)
+        return given if parsed is None else parsed
+    return given
+
+
+def as_list(given: Any) -> list[Any]:
+    """A list, also one that a cell spells as JSON, Python or NumPy do; another value is a list of one."""
+    if isinstance(given, str):
+        given = _parsed_list(given) or given
+    if isinstance(given, Mapping):
+        inner = next((given[key] for key in ("documents", "results", "chunks") if key in given), None)
+        given = inner if isinstance(inner, list) else [given]
+    if given is None or (isinstance(given, str) and given.strip() in {"", "[]"}):
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def _parsed_list(cell: str) -> list[Any] | None:
+    """The list that a cell spells: `["a", "b"]`, `['a', 'b']`, or NumPy's `['a' 'b']`; None if none."""
+    text = cell.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    found = parsed_json(text)
+    return found if isinstance(found, list) else _python_texts(text[1:-1]) or _python_objects(text)
+
+
+def _python_texts(inside: str) -> list[Any] | None:
+    found, at = [], 0
+    while match := _PYTHON_TEXT.match(inside, at):
+        found.append(_ESCAPE.sub(_unescaped, match[2] if match[1] is None else match[1]))
+        at = match.end()
+    return None if inside[at:].strip(" \t\r\n,") else found
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) > 1:
+        number = int(escape[1:], 16)
+        return chr(number) if number <= 0x10FFFF else match[0]
+    return _ESCAPED.get(escape, escape)
+
+
+def _python_objects(text: str) -> list[Any] | None:
+    """A list of objects as Python prints it."""
+    if "{" not in text or len(text) > PYTHON_CELL:
+        return None
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
 
 
 # -- documents ---------------------------------------------------------------------------------------

@@ -24,8 +24,7 @@ from pytest_kebab_eval.importers.sources import (
     required_id,
     unique_records,
 )
-from pytest_kebab_eval.store.answers import chunk_citation
-from pytest_kebab_eval.store.hits import id_hit
+from pytest_kebab_eval.store.given import chunk_citation, id_hit
 
 REFUSAL = "not in context"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, combinations
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import SHINGLE, compare_texts, is_short, length_of, shared_part

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.matching.copies import FoundTexts
 from pytest_kebab_eval.matching.letters import comparable_letters

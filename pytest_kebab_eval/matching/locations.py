@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden import GoldenSet, Lock
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import GoldenSet, HashedText, Lock
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from pytest_kebab_eval.golden.lock import FORM, HashedText
+from pytest_kebab_eval.golden import HASH_FORM, HashedText
 from pytest_kebab_eval.matching.letters import (
     DIGITS,
     SYLLABLES,
@@ -294,7 +294,7 @@ def hashed_text(text: str) -> HashedText | None:
         size = len(letters)
     hashes = shingle_hashes(letters, size)[::size] if letters else ""
     digits = "".join([f"{ord(code):0{DIGITS}x}" for code in hashes])
-    return HashedText(len(letters), size, digits, form=FORM)
+    return HashedText(len(letters), size, digits, form=HASH_FORM)
 
 
 def _find_words(expected: HashedText, text: str) -> Shared:

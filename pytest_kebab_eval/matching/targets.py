@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
     AnyOf,

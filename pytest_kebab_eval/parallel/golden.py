@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.golden import Fingerprint, GoldenSet, canonical, load_golden_set, lock_path
+from pytest_kebab_eval.golden import (
+    Fingerprint,
+    GoldenSet,
+    canonical,
+    is_unusual,
+    load_golden_set,
+    lock_path,
+    read_lock,
+)
 from pytest_kebab_eval.golden.entries import Documents, check_entries, documents_of
-from pytest_kebab_eval.golden.lock import read_lock
-from pytest_kebab_eval.golden.packing import PackedQueries, is_unusual, pack
-from pytest_kebab_eval.golden.parsing import BYTE_ORDER_MARK, ParseError, read_file
-from pytest_kebab_eval.golden.reading import Problem, entries_of
+from pytest_kebab_eval.golden.packing import PackedQueries, pack
+from pytest_kebab_eval.golden.reading import BYTE_ORDER_MARK, ParseError, Problem, entries_of, read_file
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.parallel.workers import Workers
 from pytest_kebab_eval.scoring.scorecard import needs_met, slices_by_query

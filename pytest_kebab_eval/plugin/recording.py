@@ -38,7 +38,7 @@ from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, golden_of
 from pytest_kebab_eval.store import Recording
-from pytest_kebab_eval.store.results import encode_json
+from pytest_kebab_eval.store.plain import encode_json
 from pytest_kebab_eval.text import printable, safe_lines
 
 RECORDED_ALREADY = "recorded before the run was resumed (--kebab-resume)"

@@ -11,13 +11,16 @@ import msgspec
 
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.spans import Box, extent, touches
-from pytest_kebab_eval.store.index_tables import Documents, IndexCoverage, IndexTables, coverage
-from pytest_kebab_eval.store.located import (
+from pytest_kebab_eval.store.index_tables import (
     PLACES_TOGETHER,
     ChunksLocated,
     ChunkText,
+    Documents,
     DocumentTexts,
+    IndexCoverage,
+    IndexTables,
     batches,
+    coverage,
     decoded,
     extents_of,
     spans_of,

@@ -15,11 +15,24 @@ from pytest_kebab_eval.limits import CONFIG_DEPTH, FETCHED_BYTES, FETCHED_ROWS
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable, Value
 from pytest_kebab_eval.store.address import Address, shown_address
 from pytest_kebab_eval.store.corpus import Corpus
-from pytest_kebab_eval.store.plain import check_depth, first_row, text_of
-from pytest_kebab_eval.store.results import decode_result
-from pytest_kebab_eval.store.schema import RECORDED_KEY, TAGS_TABLE
+from pytest_kebab_eval.store.results import decode_result, first_row, text_of
 from pytest_kebab_eval.text import printable
 from pytest_kebab_eval.text.masking import mask_config, mask_text
+
+EVAL_TABLES = ("eval_runs", "eval_query_results")
+CORPUS_TABLES = ("documents", "chunks")
+TAGS_TABLE = "kebab_eval_tags"  # which is made when a run is first tagged, also in a database of kebab's
+READ_COLUMNS = {
+    "eval_runs": ("run_id", "suite", "config_snapshot_json", "aggregate_json", "commit_hash", "created_at"),
+    "eval_query_results": ("run_id", "query_id", "result_json"),
+    "documents": ("doc_id", "workspace_path"),
+    TAGS_TABLE: ("name", "run_id"),
+    "chunks": (
+        *("chunk_id", "doc_id", "text", "heading_path_json", "source_spans_json", "token_estimate"),
+        "chunker_version",
+    ),
+}
+RECORDED_KEY = "pytest_kebab_eval"  # of `config_snapshot_json`: how a run was recorded (`Recorded`)
 
 Rows = Iterable[tuple[str, bytes]]  # query id, result_json
 
@@ -137,7 +150,7 @@ class Database(ABC):
         """The run with its configuration; a snapshot that does not parse counts as empty, with a warning."""
         config = self._json_of(run.run_id, "config_snapshot_json")
         try:
-            check_depth(config or {}, CONFIG_DEPTH)
+            _check_depth(config or {}, CONFIG_DEPTH)
         except RecursionError:
             config = None
         if config is None:
@@ -232,6 +245,19 @@ class Database(ABC):
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
         with self.errors():
             return self.result(run_id, query_id)
+
+
+def _check_depth(value: Any, most: int) -> None:
+    """Raise a `RecursionError` if lists and mappings are nested deeper than that."""
+    level = [value]
+    for _ in range(most + 1):
+        nested = [member for member in level if isinstance(member, (list, dict))]
+        if not nested:
+            return
+        level = [
+            inner for member in nested for inner in (member.values() if isinstance(member, dict) else member)
+        ]
+    raise RecursionError("nested too deeply")
 
 
 def _few_at_a_time(rows: Rows) -> Iterator[list[tuple[str, bytes]]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.model import Run
+from pytest_kebab_eval.store import backend_of, open_database
 from pytest_kebab_eval.store.address import (
     Address,
     PostgresAddress,
@@ -19,7 +20,6 @@ from pytest_kebab_eval.store.address import (
     same_database,
     shown_address,
 )
-from pytest_kebab_eval.store.backend import backend_of, open_database
 from pytest_kebab_eval.store.database import Database, RawRun
 from pytest_kebab_eval.store.run_names import check_suite, in_order, moment_of, warn_of_times
 from pytest_kebab_eval.text import brief, printable

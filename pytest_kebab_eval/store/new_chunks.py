@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.store.plain import check_keys, finite, id_text
-from pytest_kebab_eval.store.results import encode_json
+from pytest_kebab_eval.store.plain import check_keys, encode_json, finite, id_text
 from pytest_kebab_eval.text import brief, printable
 
 _KEYS = (

@@ -1,8 +1,10 @@
-"""Recording a run, query by query; it is stored when all of it is there."""
+"""Recording a run, query by query; it is stored when all of it is there. The end says how it is called."""
 
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import TracebackType
@@ -15,10 +17,10 @@ from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
+from pytest_kebab_eval.store import RunIsThere, backend_of, has_run, open_database
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
-from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.backend import RunIsThere, backend_of, has_run, open_database
-from pytest_kebab_eval.store.hits import HitLike
+from pytest_kebab_eval.store.database import RECORDED_KEY
+from pytest_kebab_eval.store.given import AnswerLike, HitLike
 from pytest_kebab_eval.store.journal import (
     Head,
     Journal,
@@ -28,19 +30,17 @@ from pytest_kebab_eval.store.journal import (
     open_journal,
 )
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
-from pytest_kebab_eval.store.plain import id_text
-from pytest_kebab_eval.store.results import decode_result, encode_json, error_text, in_words, to_stored
-from pytest_kebab_eval.store.run_names import check_names, new_run_id
-from pytest_kebab_eval.store.schema import RECORDED_KEY
+from pytest_kebab_eval.store.plain import encode_json, error_text, id_text, in_words, is_unicode, to_stored
+from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.working_tree import working_tree
-from pytest_kebab_eval.text import brief, printable, safe_lines
+from pytest_kebab_eval.text import brief, pattern, printable, safe_lines
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 from pytest_kebab_eval.text.progress import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
+_WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
 PROGRESS_DELAY_S = 2.0
 RECORDED_BY = "KEBAB_EVAL_RECORDED_BY"  # set by `bisect`
 
@@ -348,6 +348,27 @@ def _patterns(mask: bool | Sequence[str]) -> Sequence[str] | None:
     """The patterns to mask by, beside what looks like a secret; None to mask nothing."""
     if isinstance(mask, bool):
         return () if mask else None
-    if isinstance(mask, str) or not all(isinstance(pattern, str) and pattern for pattern in mask):
+    if isinstance(mask, str) or not all(isinstance(part, str) and part for part in mask):
         raise InputError(f"mask is {brief(repr(mask), 60)}; give True, False or a list of patterns for keys")
     return tuple(mask)
+
+
+# -- what a run is called ------------------------------------------------------------------------------
+
+
+def new_run_id() -> str:
+    """`run_` and a UUID of version 7, so that ids sort by time."""
+    milliseconds = time.time_ns() // 1_000_000
+    noise = int.from_bytes(os.urandom(10), "big")
+    high = (milliseconds << 16) | 0x7000 | (noise >> 68)  # the time, the version, 12 bits of noise
+    low = (0b10 << 62) | (noise & ((1 << 62) - 1))  # the variant, 62 bits of noise
+    return f"run_{high:016x}{low:016x}"
+
+
+def check_names(run_id: str, suite: str) -> None:
+    """Raise an `InputError` for a run id or a suite that cannot be stored."""
+    for name, text in (("run id", run_id), ("suite", suite)):
+        if not isinstance(text, str) or not text.strip() or not is_unicode(text):
+            raise InputError(f"{brief(repr(text), 60)} is no {name}")
+    if _WAY_TO_NAME_RUNS.fullmatch(run_id):
+        raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")

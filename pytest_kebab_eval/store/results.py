@@ -1,124 +1,29 @@
-"""The `result_json` of a query: what a caller records -> JSON, and JSON -> a `QueryResult`."""
+"""What the rows of a store hold -> text, and a `result_json` -> a `QueryResult`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from operator import lt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.limits import CITED_PAIRS
 from pytest_kebab_eval.model import Amount, QueryResult, Unreadable
-from pytest_kebab_eval.store.plain import place, plain
-from pytest_kebab_eval.text import brief, printable, similar
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.store.answers import AnswerLike
-    from pytest_kebab_eval.store.hits import HitLike
-
-_OPTIONAL_FIELDS = ("mode", "scope", "timings_ms", "timed_out", "cost_usd", "judge")
-_KNOWN_FIELDS = frozenset({"query", "elapsed_ms", "error", *_OPTIONAL_FIELDS})
-
-
-# -- to JSON -------------------------------------------------------------------------------------
-
-
-def to_stored(
-    query_id: str,
-    hits: Iterable[HitLike] | Mapping[Any, Any],
-    answer: AnswerLike | None,
-    *,
-    error: str | BaseException | None = None,
-    documents: Mapping[str, Any] | None = None,
-    **fields: Any,
-) -> bytes:
-    """A result as it is stored; an `InputError` if a part of it has the wrong shape."""
-    from pytest_kebab_eval.store.answers import to_stored_answer
-    from pytest_kebab_eval.store.hits import to_stored_hits
-
-    unknown = next((name for name in fields if name not in _KNOWN_FIELDS), None)
-    if unknown is not None:
-        near = similar(unknown, [*_OPTIONAL_FIELDS, "hits", "answer", "elapsed_ms", "error"])
-        hint = f"; did you mean '{near}'?" if near else f"; there is {', '.join(_OPTIONAL_FIELDS)}"
-        raise InputError(f"a result has no field '{printable(unknown)}'{hint}")
-    try:
-        stored_hits, stored_answer = to_stored_hits(hits, documents), to_stored_answer(answer)
-        fields["error"] = error_text(error)
-    except InputError as refusal:
-        raise InputError(f"query '{printable(query_id)}': {refusal}") from None
-    return encode_json(query_id, result_fields(query_id, stored_hits, stored_answer, **fields))
-
-
-def result_fields(
-    query_id: str, hits: Iterable[Any], answer: Mapping[str, Any] | None, **fields: Any
-) -> dict[str, Any]:
-    """The fields of a stored result; hits are in the order of their ranks."""
-    return {
-        "query_id": query_id,
-        "query": "",
-        "hits_top_k": list(hits),
-        "answer": answer,
-        "elapsed_ms": None,
-        "error": None,
-        **fields,
-    }
-
-
-def encode_json(name: str, value: Any) -> bytes:
-    """The value as JSON; an `InputError` with this name if JSON cannot hold it."""
-    try:
-        return msgspec.json.encode(plain(value))
-    except InputError as error:
-        reason = str(error)
-    except UnicodeEncodeError as error:
-        reason = f"{brief(repr(error.object), 60)} is not valid Unicode"
-    except RecursionError:
-        reason = "it is nested too deeply"
-    raise InputError(f"'{printable(name)}' cannot be recorded as JSON: {reason}")
-
-
-def error_text(error: Any) -> str | None:
-    """Why a query failed; an exception is its type and its text."""
-    if isinstance(error, BaseException):
-        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if error is not None and not isinstance(error, str):
-        raise InputError(f"error is {brief(repr(error), 40)}; give text or an exception")
-    return error
-
-
-_TYPE_WORDS = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "nothing",
-}
-
-
-def in_words(reason: str) -> str:
-    """Why a result cannot be read back, without the paths and type names of the decoder."""
-    found = re.fullmatch(r"(?s)(.*) - at `(?:key in )?\$(.*)`", reason)
-    if not found:
-        return reason
-    parts = re.findall(r"[^.\[\]]+", found[2])
-    where = place(tuple(int(part) if part.isdigit() else part for part in parts))
-    expected = re.sub(r"`([^`]*)`", lambda name: _type_words(name[1]), found[1])
-    return f"{where}: {expected[:1].lower()}{expected[1:]}"
-
-
-def _type_words(names: str) -> str:
-    return " or ".join(_TYPE_WORDS.get(name, f"'{name}'") for name in names.split(" | "))
-
-
-# -- from JSON -----------------------------------------------------------------------------------
+from pytest_kebab_eval.text import brief
 
 _decoder = msgspec.json.Decoder(QueryResult)
 _FIRST_RANKS = list(range(1, 101))  # as ranks nearly always are
+
+
+def text_of(value: object) -> str:
+    """A value of a row as text, however the connection gives it."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def first_row(rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...] | None:
+    """The first row; None if there is none."""
+    return next(iter(rows), None)
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:

@@ -1,29 +1,24 @@
 """The name of a run -> the run: its id or a prefix, `latest~1`, `latest@main`, `commit:<hash>`, `tag:<name>`.
 
-Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates. The end says how
-a new run is called, when runs were made (`created_at` as a time), and puts them in order.
+Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates. The end says when
+runs were made (`created_at` as a time), and puts them in order.
 """
 
 from __future__ import annotations
 
 import datetime
-import os
-import re
-import time
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from pytest_kebab_eval.errors import InputError, NoSuchRun, RunNameError
+from pytest_kebab_eval.errors import NoSuchRun, RunNameError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store.database import Database
-from pytest_kebab_eval.store.plain import is_unicode
 from pytest_kebab_eval.text import brief, first_of, pattern, printable, similar
 
 MAX_CANDIDATES_SHOWN = 10
 TAG = "tag:"
 _ALIKE = 0.8  # as `relaese` and `release` are; `v1.0` and `v1.1` are not
-_WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
 _LATEST = pattern(r"latest(?:@([^~]+))?(?:~(\d{1,6}))?")
 
 
@@ -233,27 +228,6 @@ def _listed(runs: Sequence[Run]) -> str:
     if len(runs) > len(rows):
         rows.append(f"\n  … and {len(runs) - len(rows)} more")
     return "".join(rows)
-
-
-# -- a new run -------------------------------------------------------------------------------------
-
-
-def new_run_id() -> str:
-    """`run_` and a UUID of version 7, so that ids sort by time."""
-    milliseconds = time.time_ns() // 1_000_000
-    noise = int.from_bytes(os.urandom(10), "big")
-    high = (milliseconds << 16) | 0x7000 | (noise >> 68)  # the time, the version, 12 bits of noise
-    low = (0b10 << 62) | (noise & ((1 << 62) - 1))  # the variant, 62 bits of noise
-    return f"run_{high:016x}{low:016x}"
-
-
-def check_names(run_id: str, suite: str) -> None:
-    """Raise an `InputError` for a run id or a suite that cannot be stored."""
-    for name, text in (("run id", run_id), ("suite", suite)):
-        if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-            raise InputError(f"{brief(repr(text), 60)} is no {name}")
-    if _WAY_TO_NAME_RUNS.fullmatch(run_id):
-        raise InputError(f"'{printable(run_id)}' is a way to name runs, so no run can have it as its id")
 
 
 # -- when runs were made ---------------------------------------------------------------------------

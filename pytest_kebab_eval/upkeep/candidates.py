@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.letters import hash_codes, letters_of, shingle_hashes
 from pytest_kebab_eval.matching.located import ExpectedLocation
 from pytest_kebab_eval.matching.locations import Passages

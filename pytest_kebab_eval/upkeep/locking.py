@@ -9,8 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden import GoldenSet, Lock
-from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
 from pytest_kebab_eval.matching.locations import indexed_versions
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import Hit, QueryResult, Run, Span, Value, gains_of

@@ -7,14 +7,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.comparing.evidence import passage_of
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.importers.passages import QUESTION, first, opened, question_in, text_id
+from pytest_kebab_eval.importers.cases import QUESTION, first, numbered, question_in, text_id
 from pytest_kebab_eval.importers.sources import Source
-from pytest_kebab_eval.importers.tables import TableRow, read_table
+from pytest_kebab_eval.importers.tables import TableRow, opened, read_table
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable
 from pytest_kebab_eval.scoring.facts import distinct_hits
@@ -207,7 +207,9 @@ def propose(
             without.append(NotProposed(question, "; ".join(reasons)))
         else:
             taken = {*existing, *entries}
-            name = next(name for name in _names(question, usable[0][1]) if name not in taken)
+            # That of the run's result, so that the run can be judged by it; else a new one.
+            names = chain([usable[0][1].query_id], numbered(text_id(question.text, "q")))
+            name = next(name for name in names if name not in taken)
             pooled = _pool(usable, top)
             entries[name] = _entry(name, question, pooled, usable)
             comments[name] = tuple(_comments(question, pooled, usable))
@@ -298,14 +300,6 @@ def _snippet(text: str, words: set[str]) -> str | None:
     return max(
         long_enough, key=lambda found: (len(words.intersection(words_of(found))), len(found)), default=None
     )
-
-
-def _names(question: Question, result: QueryResult) -> Iterator[str]:
-    """Ids for the entry: that of the run's result, so that the run can be judged by it; else a new one."""
-    yield result.query_id
-    yield text_id(question.text, "q")
-    for number in count(2):
-        yield f"{text_id(question.text, 'q')}-{number}"
 
 
 def _comments(question: Question, pooled: Sequence[Pooled], found: Sequence[_Found]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation
-from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.golden import LockedChunk
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets

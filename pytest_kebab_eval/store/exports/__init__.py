@@ -8,24 +8,33 @@ from __future__ import annotations
 import gzip
 import io
 import tempfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
-from pytest_kebab_eval.limits import STORED_VALUE_BYTES
-from pytest_kebab_eval.store.backend import Backend
-from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.exports.lines import ExportFile, Header, read_header, read_row
-from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet
+import msgspec
+
+from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase, StoreError
+from pytest_kebab_eval.files import is_stream, replacing
+from pytest_kebab_eval.store import Backend, open_database
+from pytest_kebab_eval.store.address import Address, is_export, missing_directory
+from pytest_kebab_eval.store.database import RawRun, Rows
+from pytest_kebab_eval.store.exports.lines import (
+    VERSION,
+    ExportFile,
+    Header,
+    LinesFile,
+    RunRow,
+    is_header,
+    write_header,
+    write_row,
+)
+from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet, pyarrow, write_parquet
 from pytest_kebab_eval.store.sqlite import SqliteStore
 from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
-from pytest_kebab_eval.text import shown_path
-
-_LONGEST = 2 * STORED_VALUE_BYTES  # bytes of a line; a result that is wrapped takes more than it is
+from pytest_kebab_eval.text import printable, shown_path
+from pytest_kebab_eval.text.masking import mask_config
 
 
 class ExportedRun(Backend):
@@ -72,35 +81,87 @@ def raw_run(file: ExportFile) -> RawRun:
     return RawRun(*names, run.aggregate_json, file)
 
 
-class LinesFile(ExportFile):
-    """An export with a line for each result."""
+# -- a run of a store -> a file, whole or not at all --------------------------------------------------
 
-    @cached_property
-    def header(self) -> Header:
-        """What the first line says."""
-        with self._open() as file:
-            return read_header(file.readline(_LONGEST), self._name)
 
-    def _rows(self) -> Iterator[tuple[str, bytes, int]]:
-        with self._open() as file:
-            file.readline(_LONGEST)
-            number = 1
-            while line := file.readline(_LONGEST):
-                number += 1
-                yield *read_row(line, self._name, number), len(line)
+def export_run(db: Address, run_id: str, path: Path) -> None:
+    """Write a run to a file; what looks like a secret in its configuration is masked.
 
-    @contextmanager
-    def _open(self) -> Iterator[IO[bytes]]:
-        try:
-            with self._path.open("rb") as raw:
-                if self._path.name.lower().endswith(".gz"):
-                    with gzip.GzipFile(fileobj=raw) as unpacked:
-                        yield io.BufferedReader(cast("Any", unpacked), 1 << 20)  # for faster lines
-                else:
-                    yield raw
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+    A file that is there and is no export stays.
+    """
+    if not is_export(path):
+        raise InputError(f"{shown_path(path)} must end in .jsonl, .jsonl.gz or .parquet")
+    if is_parquet(path):
+        pyarrow()  # or an error, before anything is read
+    if missing := missing_directory(path):
+        raise InputError(f"cannot write {shown_path(path)}: {missing}")
+    if path.exists() and not is_stream(path) and not _begins_as_export(path):
+        raise InputError(f"{shown_path(path)} is there already and is no exported run; name another file")
+    with open_database(db) as database, _new_file(path) as out:
+        count = database.result_count(run_id)
+        run = _without_secrets(database.raw_run(run_id))
+        write = write_parquet if is_parquet(path) else _write_lines
+        written = write(out, Header(VERSION, RunRow(*run[:-1]), count), _in_order(run))
+        if written != count:
+            raise DatabaseError(f"{written} of {count} results could be read; the run has changed")
+
+
+def _without_secrets(run: RawRun) -> RawRun:
+    """The run; its configuration byte for byte, unless something in it has to be masked."""
+    try:
+        config = msgspec.json.decode(run.config_json, type=dict[str, Any])
+        masked = mask_config(config).config
+    except (msgspec.DecodeError, RecursionError):
+        return run
+    return run if masked == config else run._replace(config_json=msgspec.json.encode(masked).decode())
+
+
+def _begins_as_export(file: Path) -> bool:
+    try:
+        if is_parquet(file):
+            return ParquetFile(file).header is not None
+        with file.open("rb") as raw:
+            opened = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
+            return is_header(opened.read(100))
+    except (OSError, EOFError, DatabaseError):
+        return False
+
+
+def _write_lines(out: IO[bytes], header: Header, rows: Rows) -> int:
+    out.write(write_header(header))
+    written = 0
+    for written, (query_id, result_json) in enumerate(rows, start=1):  # noqa: B007
+        out.write(write_row(query_id, result_json))
+    return written
+
+
+def _in_order(run: RawRun) -> Iterator[tuple[str, bytes]]:
+    """The rows, which a store gives by the bytes of their ids, unless its table has no primary key."""
+    last: str | None = None
+    for query_id, result_json in run.rows:
+        if last is not None and query_id <= last:
             raise DatabaseError(
-                f"{self._name} is damaged gzip data, or was cut off; export it again"
-            ) from None
+                f"run '{printable(run.run_id)}' has a query twice, or out of order: '{printable(query_id)}';"
+                " its table has no primary key (run_id, query_id)"
+            )
+        last = query_id
+        yield query_id, result_json
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that replaces the path at the end; when it was packed, and as what, makes no difference."""
+
+    def to_error(error: OSError) -> StoreError:
+        return StoreError(f"cannot write {shown_path(path)}: {error.strerror or error}")
+
+    with replacing(path, to_error=to_error) as text:
+        raw = cast("io.TextIOWrapper", text).buffer
+        try:
+            if path.name.lower().endswith(".gz"):
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                    yield cast("IO[bytes]", packed)
+            else:
+                yield cast("IO[bytes]", raw)
         except OSError as error:
-            raise DatabaseError(f"cannot read {self._name}: {error.strerror or error}") from None
+            raise to_error(error) from None

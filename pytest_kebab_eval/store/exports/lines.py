@@ -5,20 +5,27 @@ A result is written as it is stored, unless it would not come back from that: it
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import IO, Any, cast
 
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError
-from pytest_kebab_eval.limits import UNPACKED_FREELY, UNPACKED_RATIO
+from pytest_kebab_eval.limits import STORED_VALUE_BYTES, UNPACKED_FREELY, UNPACKED_RATIO
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text import brief, shown_path
 
 VERSION = 1
+_LONGEST = 2 * STORED_VALUE_BYTES  # bytes of a line; a result that is wrapped takes more than it is
 _BEGINS = b'{"kebab_eval_export":'
 _WRAPS = b'{"kebab_eval_row":'
 _LINE_BREAK = re.compile(rb"[\r\n]")
@@ -177,3 +184,37 @@ class ExportFile(ABC):
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)
+
+
+class LinesFile(ExportFile):
+    """An export with a line for each result."""
+
+    @cached_property
+    def header(self) -> Header:
+        """What the first line says."""
+        with self._open() as file:
+            return read_header(file.readline(_LONGEST), self._name)
+
+    def _rows(self) -> Iterator[tuple[str, bytes, int]]:
+        with self._open() as file:
+            file.readline(_LONGEST)
+            number = 1
+            while line := file.readline(_LONGEST):
+                number += 1
+                yield *read_row(line, self._name, number), len(line)
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        try:
+            with self._path.open("rb") as raw:
+                if self._path.name.lower().endswith(".gz"):
+                    with gzip.GzipFile(fileobj=raw) as unpacked:
+                        yield io.BufferedReader(cast("Any", unpacked), 1 << 20)  # for faster lines
+                else:
+                    yield raw
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise DatabaseError(
+                f"{self._name} is damaged gzip data, or was cut off; export it again"
+            ) from None
+        except OSError as error:
+            raise DatabaseError(f"cannot read {self._name}: {error.strerror or error}") from None

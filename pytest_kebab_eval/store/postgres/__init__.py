@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, StoreError
+from pytest_kebab_eval.store import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
-from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.plain import first_row, text_of
+from pytest_kebab_eval.store.database import EVAL_TABLES, TAGS_TABLE, RawRun
 from pytest_kebab_eval.store.postgres.connections import (
     POSTGRES_ERRORS,
     READ_ONLY,
@@ -34,7 +33,7 @@ from pytest_kebab_eval.store.postgres.tables import (
     version_of,
 )
 from pytest_kebab_eval.store.postgres.transactions import ROWS, transaction, unchecked_transaction
-from pytest_kebab_eval.store.schema import EVAL_TABLES, TAGS_TABLE
+from pytest_kebab_eval.store.results import first_row, text_of
 from pytest_kebab_eval.text import printable
 
 READ_TIMEOUT_S = 5.0

@@ -10,8 +10,8 @@ from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.limits import FETCHED_BYTES, FETCHED_ROWS, STORED_VALUE_BYTES
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.plain import first_row, text_of
 from pytest_kebab_eval.store.postgres.connections import SchemaConnection, can_hold, database_errors
+from pytest_kebab_eval.store.results import first_row, text_of
 
 _KEYS = ("chunk_id",)  # of which there are few rows each, so that all are taken at once
 _NUMBERS = ("count(*)", "token_estimate")  # all else is read as text, whatever its type

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.plain import text_of
+from pytest_kebab_eval.store.database import EVAL_TABLES
 from pytest_kebab_eval.store.postgres.connections import (
     SchemaConnection,
     connect,
     quoted,
     search_path_of,
 )
-from pytest_kebab_eval.store.postgres.refusals import TABLES, check_findings, findings_in
-from pytest_kebab_eval.store.schema import EVAL_TABLES
+from pytest_kebab_eval.store.postgres.tables import TABLES, check_findings, findings_in
+from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.text import brief
 
 if TYPE_CHECKING:

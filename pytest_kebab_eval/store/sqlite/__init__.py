@@ -11,19 +11,10 @@ from pathlib import Path
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase, StoreError
 from pytest_kebab_eval.files import creating, remove_leftovers
 from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
+from pytest_kebab_eval.store import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.address import missing_directory
-from pytest_kebab_eval.store.backend import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
-from pytest_kebab_eval.store.database import RawRun
-from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import (
-    CORPUS_SCHEMA,
-    CORPUS_TABLES,
-    EVAL_TABLES,
-    FIRST_CHUNKS_SCHEMA,
-    SCHEMA,
-    TAGS_SCHEMA,
-    TAGS_TABLE,
-)
+from pytest_kebab_eval.store.database import CORPUS_TABLES, EVAL_TABLES, TAGS_TABLE, RawRun
+from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.store.sqlite.connections import (
     SQLITE_ERRORS,
     VACUUM_FUNCTIONS,
@@ -36,6 +27,10 @@ from pytest_kebab_eval.store.sqlite.connections import (
 )
 from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase, connect_to_read, database_errors
 from pytest_kebab_eval.store.sqlite.tables import (
+    CORPUS_SCHEMA,
+    FIRST_CHUNKS_SCHEMA,
+    SCHEMA,
+    TAGS_SCHEMA,
     check_no_triggers,
     check_statement,
     check_tables,

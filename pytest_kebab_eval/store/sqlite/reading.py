@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
-from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
-from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import TAGS_TABLE
+from pytest_kebab_eval.store.database import ALL_IDS, TAGS_TABLE, Database, IdRange
+from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.store.sqlite.connections import SQLITE_ERRORS, connect, is_locked, reason
 from pytest_kebab_eval.store.sqlite.tables import (
     DamagedIndex,

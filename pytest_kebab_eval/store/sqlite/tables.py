@@ -1,4 +1,4 @@
-"""Whether tables are plain ones, in which nothing runs, and whether their indexes lead to every row."""
+"""The tables in SQLite: how they are made, that nothing runs in them, and that indexes lead to all rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,39 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError
-from pytest_kebab_eval.store.plain import text_of
-from pytest_kebab_eval.store.schema import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
+from pytest_kebab_eval.store.database import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
+from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.text import brief, pattern, shown_path
+
+SCHEMA = (
+    """
+CREATE TABLE eval_runs (
+    run_id TEXT PRIMARY KEY, suite TEXT NOT NULL, config_snapshot_json TEXT NOT NULL,
+    aggregate_json TEXT NOT NULL DEFAULT '{}', commit_hash TEXT, created_at TEXT NOT NULL)
+""",
+    """
+CREATE TABLE eval_query_results (
+    run_id TEXT NOT NULL REFERENCES eval_runs (run_id), query_id TEXT NOT NULL, result_json TEXT NOT NULL,
+    PRIMARY KEY (run_id, query_id))
+""",
+)
+TAGS_SCHEMA = f"CREATE TABLE {TAGS_TABLE} (name TEXT PRIMARY KEY, run_id TEXT NOT NULL)"
+CORPUS_SCHEMA = (
+    "CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL)",
+    """
+CREATE TABLE chunks (
+    chunk_id TEXT NOT NULL, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
+    heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
+    chunker_version TEXT, UNIQUE (chunk_id, chunker_version))
+""",
+)
+# As recorders made it before, with room for one chunk of an id; it is changed when chunks are written.
+FIRST_CHUNKS_SCHEMA = """
+CREATE TABLE chunks (
+    chunk_id TEXT PRIMARY KEY, doc_id TEXT NOT NULL REFERENCES documents (doc_id), text TEXT NOT NULL,
+    heading_path_json TEXT NOT NULL, source_spans_json TEXT NOT NULL, token_estimate INTEGER,
+    chunker_version TEXT)
+"""
 
 _GENERATED = (2, 3)  # `hidden` in SQLite's table_xinfo: computed when read, computed when written
 _CALL = pattern(r"(?:Function|PureFunc)\w*")

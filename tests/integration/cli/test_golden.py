@@ -322,5 +322,5 @@ def test_a_golden_file_that_is_kept_packed_gives_the_same(
 ) -> None:
     usual = call(*command)
     (project.path / "fixtures" / "golden_queries.lock.json").unlink(missing_ok=True)
-    monkeypatch.setattr("pytest_kebab_eval.golden.packing.PACKED_QUERIES", 2)
+    monkeypatch.setattr("pytest_kebab_eval.golden.PACKED_QUERIES", 2)
     assert call(*command) == usual

@@ -9,7 +9,7 @@ import pytest
 from pytest_kebab_eval import compare_runs
 from pytest_kebab_eval.cli import golden as cli_golden
 from pytest_kebab_eval.cli.golden import write_golden_text
-from pytest_kebab_eval.golden.lock import read_lock
+from pytest_kebab_eval.golden import read_lock
 from tests.integration.cli.test_reanchor import FINER, GOLDEN, golden_text, lock_file, set_up
 from tests.integration.conftest import Project, call
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_kebab_eval import InputError, RunRecorder
 from pytest_kebab_eval.store import Made, backend_of
 from pytest_kebab_eval.store.postgres import tables
-from pytest_kebab_eval.store.schema import FIRST_CHUNKS_SCHEMA
+from pytest_kebab_eval.store.sqlite.tables import FIRST_CHUNKS_SCHEMA
 from tests.builders import Json
 from tests.integration.conftest import Project, call
 from tests.stores import PostgresStore, SqliteStore, Store

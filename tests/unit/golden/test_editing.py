@@ -153,7 +153,7 @@ def test_what_cannot_be_edited_is_refused_and_stays(fields: str, reason: str) ->
 
 
 def test_without_libyaml_the_same_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_kebab_eval.golden.nodes.LOADER", PythonLoader)
+    monkeypatch.setattr("pytest_kebab_eval.golden.editing.LOADER", PythonLoader)
     text = entry("  expected_chunk_ids: [größe, 'c1'] # why\n  relevance:\n    c1: 2\n")
     assert edited(text, ONE) == text.replace("c1", "n1")
 

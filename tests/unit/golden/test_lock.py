@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval import GoldenError, load_golden_set
-from pytest_kebab_eval.golden import lock_path
-from pytest_kebab_eval.golden.lock import Lock, LockedChunk, read_lock, render_lock
+from pytest_kebab_eval.golden import Lock, LockedChunk, lock_path, read_lock, render_lock
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.text import shown_path
 from tests.builders import Json, line, write_golden

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval import GoldenSet
-from pytest_kebab_eval.golden.packing import PackedQueries, kept
+from pytest_kebab_eval.golden import kept
+from pytest_kebab_eval.golden.packing import PackedQueries
 from pytest_kebab_eval.model import GoldenQuery
 from tests.builders import query
 
@@ -86,7 +87,7 @@ def test_packing_does_not_change_the_fingerprint() -> None:
 
 @pytest.mark.parametrize(("limit", "is_packed"), [(2, True), (3, True), (4, False)])
 def test_only_many_queries_are_packed(monkeypatch: pytest.MonkeyPatch, limit: int, is_packed: bool) -> None:
-    monkeypatch.setattr("pytest_kebab_eval.golden.packing.PACKED_QUERIES", limit)
+    monkeypatch.setattr("pytest_kebab_eval.golden.PACKED_QUERIES", limit)
     found = kept(iter(QUERIES))
     assert isinstance(found, PackedQueries) is is_packed
     assert tuple(found) == QUERIES

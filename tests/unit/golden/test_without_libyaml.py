@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden import yaml_events
-from pytest_kebab_eval.golden.parsing import ParseError
+from pytest_kebab_eval.golden.reading import ParseError
 from pytest_kebab_eval.golden.yaml_events import PythonLoader, YamlReader, line_of
 from tests.builders import write_golden
 

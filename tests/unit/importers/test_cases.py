@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.importers.passages import text_id
+from pytest_kebab_eval.importers.cases import text_id
 from tests.integration.cli.import_cases import jsonl
 from tests.unit.importers.test_import_run import Brought, bring, refusal
 

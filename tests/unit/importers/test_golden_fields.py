@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_kebab_eval.importers.cases import text_id
 from pytest_kebab_eval.importers.importer import MAX_SLICES
-from pytest_kebab_eval.importers.passages import text_id
 from pytest_kebab_eval.model import GoldenQuery
 from tests.unit.importers.test_import_run import bring, refusal
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_kebab_eval.importers.passages import text_id
+from pytest_kebab_eval.importers.cases import text_id
 from tests.integration.cli.import_cases import FIRST, PYTHON, item, jsonl, langfuse
 from tests.unit.importers.test_cases import answer, texts
 from tests.unit.importers.test_import_run import bring, refusal

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.importers.passages import (
+from pytest_kebab_eval.importers.cases import (
     Passage,
     answer_in,
-    as_list,
     passages,
     passages_in,
     question_in,
     references_in,
     text_id,
 )
+from pytest_kebab_eval.importers.tables import as_list
 
 # The first twelve digits of: printf 'Add a key.' | sha256sum
 ADD_A_KEY = "text-0dc44d24b2cb"

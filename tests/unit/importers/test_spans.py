@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.importers.passages import text_id
+from pytest_kebab_eval.importers.cases import text_id
 from tests.integration.cli.import_cases import FIRST, PERL, PYTHON, SECOND, jsonl
 from tests.integration.cli.trace_cases import span, spans
 from tests.unit.importers.test_cases import answer, texts

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import pytest
 
-from pytest_kebab_eval.importers.passages import text_id
+from pytest_kebab_eval.importers.cases import text_id
 from tests.unit.importers.test_import_run import bring
 from tests.unit.importers.test_rankings import assert_equal_metrics, ir_files, made_up
 

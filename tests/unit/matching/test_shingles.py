@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.matching.letters import letters_of, shingle_hashes
 from pytest_kebab_eval.matching.shingles import hashed_text, shared_part

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kebab_eval import Answer, InputError
 from pytest_kebab_eval.model import Cited, Span
-from pytest_kebab_eval.store.answers import to_stored_answer
+from pytest_kebab_eval.store.given import to_stored_answer
 from tests.builders import Json, line
 
 

@@ -20,9 +20,8 @@ from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import IdRange, RunRecorder, open_database, write_aggregates
-from pytest_kebab_eval.store.exports import lines
+from pytest_kebab_eval.store.exports import export_run, lines
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
-from pytest_kebab_eval.store.exports.writing import export_run
 from tests.builders import make_database, result
 from tests.stores import Store
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import InputError
-from pytest_kebab_eval.store.hits import to_stored_hits
+from pytest_kebab_eval.store.given import to_stored_hits
 
 # -- makers: a stand-in and the real class -----------------------------------------------------------
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from pytest_kebab_eval import Hit, InputError
-from pytest_kebab_eval.store.hits import to_stored_hits
+from pytest_kebab_eval.store.given import to_stored_hits
 from tests.builders import hit
 
 

@@ -15,9 +15,8 @@ import pytest
 from pytest_kebab_eval import InputError
 from pytest_kebab_eval.model import QueryResult
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.answers import AnswerLike
-from pytest_kebab_eval.store.hits import HitLike
-from pytest_kebab_eval.store.results import in_words, to_stored
+from pytest_kebab_eval.store.given import AnswerLike, HitLike
+from pytest_kebab_eval.store.plain import in_words, to_stored
 from tests.builders import Json, answer, hit, line, make_database, result
 from tests.unit.store.conftest import readable, unreadable
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import RunRecorder
-from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.backend import Backend
+from pytest_kebab_eval.store import Backend, open_database
 from pytest_kebab_eval.store.working_tree import WorkingTree, working_tree
 from tests.integration.conftest import execute
 from tests.stores import Store

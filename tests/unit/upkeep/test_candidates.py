@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pytest_kebab_eval.golden.lock import HashedText
+from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.located import ByText, ExpectedLocation
 from pytest_kebab_eval.matching.locations import Location, Passages
 from pytest_kebab_eval.matching.shingles import hashed_text

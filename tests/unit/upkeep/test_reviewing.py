@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.golden import Lock
-from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.golden import Lock, LockedChunk
 from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import Hit
 from pytest_kebab_eval.upkeep.reviewing import Label, Review, apply_decisions

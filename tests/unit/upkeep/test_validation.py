@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pytest_kebab_eval.golden import GoldenSet, Lock
-from pytest_kebab_eval.golden.lock import LockedChunk
+from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.upkeep.locking import Locking, make_lock
