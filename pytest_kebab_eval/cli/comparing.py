@@ -192,7 +192,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     Exits with 0 whatever it says, and with 1 where the database could not be read again, and a part of the
     report is missing.
     """
-    from pytest_kebab_eval.reports.context import report_context
+    from pytest_kebab_eval.reports.as_markdown import report_context
     from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
 
     settings = resolve(sources_from(run_a=a, run_b=b, **given))

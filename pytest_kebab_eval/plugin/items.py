@@ -252,7 +252,8 @@ class QueryItem(KebabItem):
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab
         where = f"{shown_path(kebab.settings.golden)}:{query.line}"
-        return explain(query, verdict, kebab.find_comparison(query), kebab.source.find_evidence(query), where)
+        evidence = kebab.source.evidence.get(query.id)
+        return explain(query, verdict, kebab.find_comparison(query), evidence, where)
 
 
 def query_properties(comparison: QueryComparison | None) -> tuple[tuple[str, object], ...]:

@@ -20,10 +20,8 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Run, Value
-from pytest_kebab_eval.reports.context import Context, report_context
-from pytest_kebab_eval.reports.html.charts import drawn_rows, forest, slice_panels, slope
-from pytest_kebab_eval.reports.html.details import DetailBlocks
-from pytest_kebab_eval.reports.html.markup import (
+from pytest_kebab_eval.reports.as_markdown import Context, report_context
+from pytest_kebab_eval.reports.html import (
     escape_controls,
     percent,
     short,
@@ -31,6 +29,8 @@ from pytest_kebab_eval.reports.html.markup import (
     short_setting,
     short_value,
 )
+from pytest_kebab_eval.reports.html.charts import drawn_rows, forest, slice_panels, slope
+from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries, QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_label, metric_rows, slice_rows

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
-from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
+from pytest_kebab_eval.reports.html import TEXT_SHOWN, packed, script_json, short
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     checks_failed,

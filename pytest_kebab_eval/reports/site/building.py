@@ -21,7 +21,7 @@ from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint, history_point
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.reading import score_run
-from pytest_kebab_eval.reports.context import FAILURE_COLUMNS, report_context
+from pytest_kebab_eval.reports.as_markdown import FAILURE_COLUMNS, report_context
 from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.reports.site.boards import BoardMaker

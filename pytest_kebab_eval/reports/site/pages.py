@@ -17,7 +17,7 @@ from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.limits import RUNS_DRAWN
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.reports.first_bad import DOUBT_MEANING
-from pytest_kebab_eval.reports.html.markup import query_fragment, short, short_value
+from pytest_kebab_eval.reports.html import query_fragment, short, short_value
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
 from pytest_kebab_eval.reports.leaderboard import MAIN_METRICS, Board

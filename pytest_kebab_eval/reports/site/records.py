@@ -18,7 +18,7 @@ from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.as_text import in_text
 from pytest_kebab_eval.reports.failures import FailedQuery
-from pytest_kebab_eval.reports.html.markup import short, short_setting
+from pytest_kebab_eval.reports.html import short, short_setting
 from pytest_kebab_eval.reports.wording import checks_failed, failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
