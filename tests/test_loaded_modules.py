@@ -15,7 +15,7 @@ PAGE = {"reports.html", "history", "scoring.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
     *("api", "cli", "importers", "parallel", "upkeep"),
     *("comparing.noise", "matching.located", "matching.copies", "matching.indexed"),
-    *("history.blame", "history.change_point", "history.commit_odds"),
+    *("history.blame", "history.odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
     *("store.recorder", "store.journal", "store.hits", "store.answers", "store.new_chunks"),
