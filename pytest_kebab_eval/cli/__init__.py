@@ -128,9 +128,9 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     "Start": (("demo", "init", "Build the bundled example and catch its regressions."),),
     "Judge": (
         ("report", "comparing", "Print the report of B against A."),
-        ("leaderboard", "leaderboard", "Compare many runs with one baseline, the best first."),
+        ("leaderboard", "many_runs", "Compare many runs with one baseline, the best first."),
         ("churn", "comparing", "Rank queries by how much their results moved from A to B."),
-        ("noise", "noise", "Tell from several runs of one configuration what is noise."),
+        ("noise", "many_runs", "Tell from several runs of one configuration what is noise."),
     ),
     "Record and import": (
         ("import", "importing", "Bring in a run from another system."),
