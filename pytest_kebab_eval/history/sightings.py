@@ -165,8 +165,7 @@ class Yardstick(NamedTuple):
 
     def mode_of(self, run: Run) -> MatchMode:
         """How a run is matched: by location, if it is of a chunker that no run of the base is of."""
-        known = {base.chunker_version for _, base in self.base}
-        is_known = run.chunker_version in known
+        is_known = run.chunker_version in {base.chunker_version for _, base in self.base}
         return match_mode(self.base, self.golden) if is_known else MatchMode.FALLBACK
 
 

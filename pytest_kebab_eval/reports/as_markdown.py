@@ -77,7 +77,7 @@ def _template() -> jinja2.Template:
         in_markdown=in_markdown,
         as_value=format_value,
         as_delta=format_delta,
-        as_number=_format_number,
+        as_number=lambda value: "–" if value is None else f"{value:g}",
     )
     return environment.get_template("templates/report.md.jinja")
 
@@ -103,10 +103,6 @@ def codes(texts: Sequence[str]) -> str:
 def in_markdown(words: Words) -> str:
     """Words with what is foreign in them as code spans."""
     return "".join(piece if isinstance(piece, str) else code(piece.text, piece.width) for piece in words)
-
-
-def _format_number(value: float | None) -> str:
-    return "–" if value is None else f"{value:g}"
 
 
 # -- what templates are given -----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Run, Value
-from pytest_kebab_eval.reports.as_markdown import Context, report_context
+from pytest_kebab_eval.reports.as_markdown import Context
 from pytest_kebab_eval.reports.html import (
     escape_controls,
     percent,
@@ -54,8 +54,8 @@ class ComparedRuns(NamedTuple):
 def render_report_html(
     report: CompareReport,
     queries: PageQueries,
-    history: Sequence[HistoryPoint] = (),
-    context: Context | None = None,
+    history: Sequence[HistoryPoint],
+    context: Context,
     runs: ComparedRuns | None = None,
 ) -> Iterator[str]:
     """The report as HTML, in parts; the queries' details are never in memory as a whole.
@@ -68,7 +68,7 @@ def render_report_html(
     rows = metric_rows(report)
     drawn = drawn_rows(report, rows)
     values = {
-        **(context or report_context(report)),
+        **context,
         "effect": verdict_effect(report),
         "runs": _runs_shown(report, runs, queries.briefs),
         "commit_url": runs.repository.commit_url if runs.repository else lambda commit: None,
