@@ -139,7 +139,7 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     ),
     "Golden file": (
         ("validate", "golden", "Check the golden file against the database."),
-        ("propose", "proposing", "Turn a log of questions into golden queries to review."),
+        ("propose", "importing", "Turn a log of questions into golden queries to review."),
         ("lock", "golden", "Write the lock file: where the expected chunks are."),
         ("reanchor", "golden", "Replace chunk ids by those of a newer chunker."),
         ("schema", "golden", "Print the JSON schema of a golden file, or of a command's --json."),
