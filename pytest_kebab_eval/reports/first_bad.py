@@ -64,7 +64,7 @@ class LostQuery(Value, frozen=True):
     before: str
     after: str
     unknown: int  # runs between the two that do not tell
-    doubt: str = ""  # how sure it is this run
+    doubt: str  # how sure it is this run
 
 
 class FlakyQuery(NamedTuple):

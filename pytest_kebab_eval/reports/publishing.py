@@ -41,7 +41,7 @@ class ReportSource(Value, frozen=True):
     inputs: Inputs
     report: CompareReport
     context: Context
-    briefs: Briefs | None = None  # without them there is no HTML
+    briefs: Briefs | None  # without them there is no HTML
     trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
     is_one_of_many: bool = False  # among the reports of a site
 
