@@ -10,13 +10,7 @@ import click
 import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import (
-    fail_if,
-    print_json,
-    print_line,
-    read_golden,
-    tell_warnings,
-)
+from pytest_kebab_eval.cli.output import fail_if, print_json, print_line, read_golden, tell_warnings
 from pytest_kebab_eval.cli.runs import full_names
 from pytest_kebab_eval.comparing.significance import IMPROVED, WORSE
 from pytest_kebab_eval.errors import InputError

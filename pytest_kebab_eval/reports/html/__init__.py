@@ -1,4 +1,4 @@
-"""`report.html`. Here: how its values and foreign text are written: escaped, on one line, cut to a length."""
+"""`report.html`; here, how values and foreign text are written in it: escaped, on one line, cut."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.as_text import in_text
 from pytest_kebab_eval.reports.failures import FailedQuery
+from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN
 from pytest_kebab_eval.reports.html import short, short_setting
 from pytest_kebab_eval.reports.leaderboard import BoardRow
 from pytest_kebab_eval.reports.wording import checks_failed, failed_queries, headline, verdict_effect
@@ -27,7 +28,6 @@ from pytest_kebab_eval.store import Database, whole_runs
 from pytest_kebab_eval.text import file_name_in_any_case
 
 CHANGES_KEPT = 20  # of a configuration
-COMMIT_SHOWN = 12
 FAILURES_KEPT = 100  # of a run, with passages
 _FACTS_SHOWN = 6
 _LABELS = {
