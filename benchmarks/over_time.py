@@ -14,8 +14,8 @@ from statistics import median
 from typing import NamedTuple
 
 from pytest_kebab_eval.history.bisecting import LikelySuspect, search_likely
-from pytest_kebab_eval.history.commit_odds import SURE
 from pytest_kebab_eval.history.drift import RankPairs, Ranks, falls, followed_metric
+from pytest_kebab_eval.history.odds import SURE
 from pytest_kebab_eval.history.sightings import BAD, LossPoint, Sighting, State, Trace, Watched
 
 SEED = 20_260_301

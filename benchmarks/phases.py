@@ -36,7 +36,7 @@ import inspect, json, sys, time
 import _pytest.main as main, pytest
 import pytest_kebab_eval.evaluate as evaluating, pytest_kebab_eval.golden as golden
 import pytest_kebab_eval.inputs as inputs, pytest_kebab_eval.reading as reading
-import pytest_kebab_eval.plugin.evaluation_source, pytest_kebab_eval.reports.html.page
+import pytest_kebab_eval.plugin.session, pytest_kebab_eval.reports.html.page
 import pytest_kebab_eval.reports.publishing as publishing
 seconds, steps, last = {}, ["start"], 0.0
 def clock():

@@ -10,12 +10,12 @@ from tests.builders import hit, make_database, result, write_golden
 from tests.test_architecture import HOME, PACKAGE
 from tests.test_cold_start import GATE, SHOWN, line, run
 
-MOST, MOST_WITH_A_PAGE = 93, 107
+MOST, MOST_WITH_A_PAGE = 93, 100
 PAGE = {"reports.html", "history", "scoring.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
     *("api", "cli", "importers", "parallel", "upkeep"),
     *("comparing.noise", "matching.located", "matching.copies"),
-    *("history.blame", "history.change_point", "history.commit_odds"),
+    *("history.blame", "history.odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
     *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks", "golden.packing"),

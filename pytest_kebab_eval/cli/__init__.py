@@ -128,9 +128,9 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     "Start": (("demo", "init", "Build the bundled example and catch its regressions."),),
     "Judge": (
         ("report", "comparing", "Print the report of B against A."),
-        ("leaderboard", "leaderboard", "Compare many runs with one baseline, the best first."),
+        ("leaderboard", "many_runs", "Compare many runs with one baseline, the best first."),
         ("churn", "comparing", "Rank queries by how much their results moved from A to B."),
-        ("noise", "noise", "Tell from several runs of one configuration what is noise."),
+        ("noise", "many_runs", "Tell from several runs of one configuration what is noise."),
     ),
     "Record and import": (
         ("import", "importing", "Bring in a run from another system."),
@@ -139,7 +139,7 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     ),
     "Golden file": (
         ("validate", "golden", "Check the golden file against the database."),
-        ("propose", "proposing", "Turn a log of questions into golden queries to review."),
+        ("propose", "importing", "Turn a log of questions into golden queries to review."),
         ("lock", "golden", "Write the lock file: where the expected chunks are."),
         ("reanchor", "golden", "Replace chunk ids by those of a newer chunker."),
         ("schema", "golden", "Print the JSON schema of a golden file, or of a command's --json."),

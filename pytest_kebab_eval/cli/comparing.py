@@ -43,7 +43,7 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
 from pytest_kebab_eval.reports.failures import review_hint
-from pytest_kebab_eval.reports.wording import counted, format_value
+from pytest_kebab_eval.reports.wording import counted, format_value, has_failed
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, Sources, is_given, resolve
 from pytest_kebab_eval.store import files_of, find_run, open_both
@@ -126,8 +126,7 @@ def compare(
         raise SettingsError("--workers and --scheduler are both given; leave one of them out")
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
     inputs, evaluation = evaluate_with(workers, scheduler, settings)
-    report, verdicts = evaluation.report, evaluation.verdicts
-    failing = [query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED]
+    report = evaluation.report
     if as_json:
         tell_warnings(report.warnings)
         print_report(report_json(report), "json")
@@ -135,18 +134,12 @@ def compare(
         errors: list[str] = []
         evidence = _evidence(settings, inputs, evaluation, errors) if verbose else {}
         tell_errors(errors)
-        explanations = _explanations(inputs, evaluation, evidence)
-        for query_id in failing:
-            why, _, more = explanations.get(query_id, verdicts[query_id].reason).partition("\n")
-            print_line(f"FAILED {printable(query_id)}: {why}", "red")
-            if more:
-                print_line(more)
+        _print_failing(inputs, evaluation, evidence)
         for line in summary(report, all_metrics=all_metrics, flag="--all-metrics"):
             print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
         if hint := review_hint(report, inputs.golden.by_id(), evidence):
             print_line(hint)
-    gate_failed = any(not gate.passed for gate in report.gates)
-    fail_if(failing or report.unreadable or report.problems or gate_failed)
+    fail_if(has_failed(report))
 
 
 def _evidence(
@@ -160,22 +153,20 @@ def _evidence(
         return {}
 
 
-def _explanations(
-    inputs: Inputs, evaluation: Evaluation, evidence: Mapping[str, QueryEvidence]
-) -> dict[str, str]:
-    """Why each query fails, in full."""
+def _print_failing(inputs: Inputs, evaluation: Evaluation, evidence: Mapping[str, QueryEvidence]) -> None:
+    """Why each query fails: with evidence in full."""
     golden, queries = inputs.golden, inputs.golden.by_id()
     compared = {comparison.query_id: comparison for comparison in evaluation.report.per_query}
-    return {
-        query_id: explain(
-            queries[query_id],
-            evaluation.verdicts[query_id],
-            compared.get(query_id),
-            found,
-            f"{shown_path(golden.path)}:{queries[query_id].line}",
-        )
-        for query_id, found in evidence.items()
-    }
+    for query_id, verdict in evaluation.verdicts.items():
+        if verdict.outcome is Outcome.FAILED:
+            query, text = queries[query_id], verdict.reason
+            if found := evidence.get(query_id):
+                where = f"{shown_path(golden.path)}:{query.line}"
+                text = explain(query, verdict, compared.get(query_id), found, where)
+            why, _, more = text.partition("\n")
+            print_line(f"FAILED {printable(query_id)}: {why}", "red")
+            if more:
+                print_line(more)
 
 
 @click.command()
@@ -191,7 +182,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     Exits with 0 whatever it says, and with 1 where the database could not be read again, and a part of the
     report is missing.
     """
-    from pytest_kebab_eval.reports.context import report_context
+    from pytest_kebab_eval.reports.as_markdown import report_context
     from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
 
     settings = resolve(sources_from(run_a=a, run_b=b, **given))

@@ -10,14 +10,7 @@ import click
 import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
-from pytest_kebab_eval.cli.output import (
-    fail_if,
-    print_json,
-    print_line,
-    read_golden,
-    tell,
-    write_file,
-)
+from pytest_kebab_eval.cli.output import fail_if, print_json, print_line, read_golden, tell, write_file
 from pytest_kebab_eval.comparing.evidence import KnownPassage
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, Lock, lock_path, render_lock

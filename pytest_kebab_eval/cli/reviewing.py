@@ -15,7 +15,7 @@ import click
 
 from pytest_kebab_eval.cli.comparing import read_inputs
 from pytest_kebab_eval.cli.golden import write_golden_text, write_if_changed
-from pytest_kebab_eval.cli.options import comparing_options, run_arguments, sources_from
+from pytest_kebab_eval.cli.options import comparing_options, path_to_file, run_arguments, sources_from
 from pytest_kebab_eval.cli.output import REGRESSION, exit_with, print_line, tell, write_file
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, SettingsError
@@ -43,15 +43,11 @@ _COLOURS = {"+": "green", "-": "red"}
 @click.option(
     "--out",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=path_to_file,
     help="Write the hits to a sheet, for somebody to fill in; .yaml.",
 )
 @click.option(
-    "--apply",
-    "sheet",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Label what a filled-in sheet says.",
+    "--apply", "sheet", metavar="FILE", type=path_to_file, help="Label what a filled-in sheet says."
 )
 def review(
     a: str,

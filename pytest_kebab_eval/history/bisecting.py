@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from pytest_kebab_eval.history.blame import walk_between
-from pytest_kebab_eval.history.commit_odds import CommitOdds
+from pytest_kebab_eval.history.odds import CommitOdds
 from pytest_kebab_eval.history.sightings import BAD, RunJudge, Sighting, State, Trace, Watched
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import OpenRun

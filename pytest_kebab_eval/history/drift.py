@@ -63,17 +63,14 @@ def followed_metric(metric: str) -> Followed | None:
         k = int(found[1])
         return Followed(lambda rank: float(0 < rank <= k) if rank > NO_TARGETS else None)
     if metric == "mrr":
-        return Followed(_reciprocal, yes_no=False)
+        return Followed(
+            lambda rank: (1 / rank if 0 < rank <= MRR_DEPTH else 0.0) if rank > NO_TARGETS else None,
+            yes_no=False,
+        )
     if metric == "error_rate":
         errors = (ERRORED, ERRORED_WITHOUT_TARGETS)
         return Followed(lambda rank: float(rank in errors), lower_is_better=True)
     return None
-
-
-def _reciprocal(rank: int) -> float | None:
-    if rank <= NO_TARGETS:
-        return None
-    return 1 / rank if 0 < rank <= MRR_DEPTH else 0.0
 
 
 # -- changes between two runs ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.history.change_point import ChangePoint
+    from pytest_kebab_eval.history.odds import ChangePoint
 
 RETRIEVAL, ERROR = "retrieval", "error"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -117,7 +117,7 @@ class Trace:
         by_last_loss = LossPoint(self.last_good, self.first_bad, self.unknown)
         if self.last_good is None or (self.first_bad and self.first_bad.state not in self._bad):
             return by_last_loss
-        from pytest_kebab_eval.history.change_point import find_change
+        from pytest_kebab_eval.history.odds import find_change
 
         telling = [seen for seen in self._all if seen.state is State.FOUND or seen.state in self._bad]
         passed = [seen.state is State.FOUND for seen in telling]
@@ -165,8 +165,7 @@ class Yardstick(NamedTuple):
 
     def mode_of(self, run: Run) -> MatchMode:
         """How a run is matched: by location, if it is of a chunker that no run of the base is of."""
-        known = {base.chunker_version for _, base in self.base}
-        is_known = run.chunker_version in known
+        is_known = run.chunker_version in {base.chunker_version for _, base in self.base}
         return match_mode(self.base, self.golden) if is_known else MatchMode.FALLBACK
 
 

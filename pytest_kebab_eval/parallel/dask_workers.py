@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pytest_kebab_eval.errors import KebabEvalError, WorkerError
 from pytest_kebab_eval.parallel.workers import AHEAD, Workers, in_order
@@ -90,22 +90,18 @@ class _NoAnswer(Exception):
 
 def _within(seconds: float, function: Callable[..., R], *args: Any, **more: Any) -> R:
     """What a call returns or raises; Dask has no end to waiting for one that accepts and does not answer."""
-    done: queue.SimpleQueue[tuple[R | None, BaseException | None]] = queue.SimpleQueue()
+    done = futures.Future[R]()
 
     def call() -> None:
         try:
-            done.put((function(*args, **more), None))
+            done.set_result(function(*args, **more))
         except BaseException as error:  # noqa: BLE001  which is raised where it is waited for
-            done.put((None, error))
+            done.set_exception(error)
 
     threading.Thread(target=call, daemon=True).start()
-    try:
-        result, error = done.get(timeout=seconds)
-    except queue.Empty:
-        raise _NoAnswer from None
-    if error is not None:
-        raise error
-    return cast("R", result)
+    if not futures.wait([done], seconds).done:
+        raise _NoAnswer
+    return done.result()
 
 
 def _silent(what: str, address: str) -> WorkerError:

@@ -20,7 +20,7 @@ from pytest_kebab_eval.plugin.direct_reports import make_reports
 from pytest_kebab_eval.plugin.items import file_nodeid, has_syrupy, is_query_name
 from pytest_kebab_eval.plugin.selection import ItemsLeftOut
 from pytest_kebab_eval.plugin.xdist import has_workers, send_payload
-from pytest_kebab_eval.reports.context import check_sections, report_context
+from pytest_kebab_eval.reports.as_markdown import check_sections, report_context
 from pytest_kebab_eval.reports.publishing import Published
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.text import brief, first_of, printable

@@ -98,9 +98,6 @@ class FailureReports:
         return report
 
 
-# -- items -----------------------------------------------------------------------------------------
-
-
 # -- names ---------------------------------------------------------------------------------------
 
 _QUERY, _GATE, _SNAPSHOT, _SESSION = "query", "gate", "snapshot[compare-report]", "kebab[session]"
@@ -168,8 +165,7 @@ class GoldenFile(pytest.File):
 
     def make_session_item(self, reasons: Sequence[str]) -> SessionItem:
         """The item for what fails the session beside its queries and gates; it is never collected."""
-        item = self._item(SessionItem, _SESSION, text="\n".join(reasons))
-        return cast("SessionItem", item)
+        return cast("SessionItem", self._item(SessionItem, _SESSION, text="\n".join(reasons)))
 
     def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
         # The node id is given: pytest would take the brackets for a part of the name, and
@@ -252,7 +248,8 @@ class QueryItem(KebabItem):
     def _explain(self, verdict: Verdict) -> str:
         query, kebab = self.query, self.kebab
         where = f"{shown_path(kebab.settings.golden)}:{query.line}"
-        return explain(query, verdict, kebab.find_comparison(query), kebab.source.find_evidence(query), where)
+        evidence = kebab.source.evidence.get(query.id)
+        return explain(query, verdict, kebab.find_comparison(query), evidence, where)
 
 
 def query_properties(comparison: QueryComparison | None) -> tuple[tuple[str, object], ...]:

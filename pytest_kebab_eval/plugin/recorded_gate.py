@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.plugin.command_line import usage_errors, will_run_items
-from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
 from pytest_kebab_eval.plugin.items import GoldenFile, KebabItem
 from pytest_kebab_eval.plugin.recording import RecordingSession, RecordingTests, start_recording
-from pytest_kebab_eval.plugin.session import KebabSession, register_session
+from pytest_kebab_eval.plugin.session import EvaluationSource, KebabSession, register_session
 from pytest_kebab_eval.plugin.xdist import has_workers
 from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import safe_lines

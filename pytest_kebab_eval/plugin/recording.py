@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -19,7 +19,6 @@ from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import GoldenQuery, QueryResult
 from pytest_kebab_eval.plugin.command_line import selection_of, usage_errors
-from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
 from pytest_kebab_eval.plugin.items import escaped
 from pytest_kebab_eval.plugin.recorded_run import RecordedRun, SessionProgress
 from pytest_kebab_eval.plugin.selection import is_recording
@@ -40,6 +39,9 @@ from pytest_kebab_eval.settings import Sources, golden_of
 from pytest_kebab_eval.store import Recording
 from pytest_kebab_eval.store.plain import encode_json
 from pytest_kebab_eval.text import printable, safe_lines
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.plugin.session import EvaluationSource
 
 RECORDED_ALREADY = "recorded before the run was resumed (--kebab-resume)"
 

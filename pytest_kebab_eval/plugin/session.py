@@ -1,18 +1,29 @@
-"""A pytest session that judges a comparison; where it records run B first, `recorded_gate` has the rest."""
+"""A pytest session that judges a comparison, which is read and made in this process, or received.
+
+Under xdist the controller evaluates once, before its workers start, and sends them the result. So no worker
+reads a database, and the controller has the report to store and to write. Where run B is recorded in the
+same session, all but run B is read at the start, and the comparison is made when it is stored:
+`recorded_gate` has the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
-from pytest_kebab_eval.model import GoldenQuery, QueryComparison
+from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
+from pytest_kebab_eval.golden import GoldenSet, load_golden_set
+from pytest_kebab_eval.inputs import Inputs, Task, find_inputs, inputs_of, read_task, run_names
+from pytest_kebab_eval.inputs.sides import Baseline, find_baseline, who_in
+from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Recorded, Run
 from pytest_kebab_eval.plugin.command_line import reason_left_out, usage_errors, will_run_items
 from pytest_kebab_eval.plugin.controller import Controller, ReportedOutcomes
 from pytest_kebab_eval.plugin.direct_reports import DirectReports
-from pytest_kebab_eval.plugin.evaluation_source import EvaluationSource
 from pytest_kebab_eval.plugin.items import (
     AllureResults,
     FailureReports,
@@ -23,8 +34,14 @@ from pytest_kebab_eval.plugin.items import (
 )
 from pytest_kebab_eval.plugin.selection import Selection, UnrecordedTests
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
+from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
+from pytest_kebab_eval.reports.publishing import Published, publish
+from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, Sources, resolve
-from pytest_kebab_eval.text import safe_lines
+from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.scoring.briefs import Briefs
 
 
 def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
@@ -117,3 +134,173 @@ class KebabSession:
         if will_run_items(session) and not self.reason_left_out:
             self.mark_skipped(session)
         return (yield)
+
+
+# -- the comparison that a session judges ---------------------------------------------------------
+
+
+class EvaluationSource:
+    """What the items of a session are made from; each part is read or made when it is first asked for."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, *, is_recording: bool = False) -> None:
+        self.is_recording = is_recording  # whether run B is still to be stored
+        self._records = is_recording
+        self._config = config
+        self._settings = settings
+        self._received = received_payload(config)
+        if self._received:
+            self._received_golden = GoldenSet(settings.golden, self._received.queries or ())
+        self._task: Task | None = None
+        self._baselines: dict[str | None, Baseline] | None = None
+        self._inputs: Inputs | None = None
+        self._briefs: Briefs | None = None
+        if settings.html:
+            from pytest_kebab_eval.scoring.briefs import Briefs
+
+            self._briefs = Briefs()
+        self.made = self._received.evaluation if self._received else None  # the evaluation, if there is one
+        self._evidence = self._received.evidence if self._received else None
+
+    # -- what items are made from ------------------------------------------------------------------
+
+    def load_golden(self) -> GoldenSet:
+        """The golden queries; with `--collect-only` also where something else of the input is wrong."""
+        if self._received:
+            return self._received_golden
+        try:
+            return self._read().golden
+        except pytest.UsageError:
+            if not self._config.option.collectonly:
+                raise
+        with usage_errors():
+            return load_golden_set(self._settings.golden)
+
+    def load_gates(self) -> tuple[str, ...]:
+        return self._received.gates if self._received else tuple(map(str, self._read().gates))
+
+    def has_baseline(self) -> bool:
+        if self._received:
+            return self._received.has_baseline
+        return bool(self._read_baseline().runs) if self._records else self.read_inputs().run_a is not None
+
+    def evaluate(self) -> Evaluation:
+        """Score and compare the runs, and call `pytest_kebab_compared`; once."""
+        if self.made is None:
+            if self.is_recording:
+                self._fail_early()
+            with usage_errors():
+                made = evaluate(self._settings, self.read_inputs(), observer=self._briefs)
+                self._evidence = failure_evidence(self._settings, self.read_inputs(), made)
+            self._config.hook.pytest_kebab_compared(report=made.report)
+            self.made = made
+        return self.made
+
+    @property
+    def evidence(self) -> Mapping[str, QueryEvidence]:
+        """What is shown of the queries that fail: read at once, as a database may be gone by then."""
+        return self._evidence or {}
+
+    def _fail_early(self) -> None:
+        """Fail a test that asks for the comparison before there is one."""
+        advice = "take kebab_report or its like as an argument, and not together with kebab_recorder"
+        if self._received:
+            advice = "run this test without -n, or in a session of its own"
+        run_b = printable(self._settings.run_b)
+        text = f"run {run_b} is still being recorded, and not compared yet; {advice}"
+        pytest.fail(safe_lines(text), pytrace=False)
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def read_inputs(self) -> Inputs:
+        """Read what is compared; a usage error if anything is wrong with it."""
+        if self._inputs is None:
+            with usage_errors():
+                if self._records:  # with the run A to compare with when the session began
+                    runs_a, warnings = self._read_baseline()
+                    settings = self._settings._replace(run_a=run_names(runs_a) or None)
+                    inputs = inputs_of(settings, self._read_task(), self._read_baselines())
+                    warnings = tuple(dict.fromkeys((*warnings, *inputs.warnings)))
+                    self._inputs = inputs._replace(warnings=warnings)
+                else:
+                    self._inputs = find_inputs(self._settings, custom_metrics(self._config))
+        return self._inputs
+
+    def _read(self) -> Task | Inputs:
+        return self._read_task() if self._records else self.read_inputs()
+
+    def _read_task(self) -> Task:
+        if self._task is None:
+            with usage_errors():
+                self._task = read_task(self._settings, custom_metrics(self._config))
+        return self._task
+
+    def _read_baseline(self) -> Baseline:
+        return self._read_baselines()[None]
+
+    def _read_baselines(self) -> dict[str | None, Baseline]:
+        """The runs of A, and those that gates name."""
+        if self._baselines is None:
+            from pytest_kebab_eval.store.working_tree import working_tree
+
+            with usage_errors():
+                settings, branch = self._settings, working_tree().branch
+                run_b = Run(settings.run_b, settings.suite or "default", recorded=Recorded(branch=branch))
+                self._baselines = {None: find_baseline(settings, run_b)}
+                for gate in self._read_task().gates:
+                    if gate.vs and gate.vs not in self._baselines:
+                        named, who = settings._replace(run_a=gate.vs), who_in(gate)
+                        with who.errors():
+                            self._baselines[gate.vs] = find_baseline(named, run_b, who)
+        return self._baselines
+
+    # -- in the process that pytest was called in --------------------------------------------------
+
+    def prepare(self, *, for_workers: bool) -> None:
+        """Check the input early; where xdist has workers, evaluate for them, if run B is stored."""
+        self._read()
+        self.has_baseline()
+        if for_workers and not self.is_recording:
+            self.evaluate()
+
+    def payload(self) -> WorkerPayload:
+        known = (tuple(self.load_golden().queries), self.load_gates(), self.has_baseline())
+        if self.is_recording:
+            return WorkerPayload(*known)
+        return WorkerPayload(*known, self.evaluate()._replace(matcher=None), self._evidence)
+
+    def publish(self, context: dict[str, Any]) -> Published:
+        return publish(self._settings, self.read_inputs(), self.evaluate(), context, self._briefs)
+
+    def header_lines(self) -> Iterator[str]:
+        """What is compared, for the header of the session."""
+        if self._records:
+            runs_a, warnings = self._read_baseline()
+            b = f"{printable(self._settings.run_b)}, to be recorded"
+            yield f"A {printable(run_names(runs_a))} → B {b}" if runs_a else f"run {b}, alone"
+        else:
+            inputs = self.read_inputs()
+            b, warnings = printable(inputs.name_b), inputs.warnings
+            runs = f"A {printable(inputs.name_a)} → B {b}" if inputs.name_a else f"run {b} alone"
+            yield f"{runs} ({inputs.mode.value})"
+        golden = self.load_golden()
+        yield f"golden {shown_path(golden.path)} ({counted(len(golden.queries), 'query')})"
+        yield from (f"warning: {warning}" for warning in warnings)
+
+
+def custom_metrics(config: pytest.Config) -> dict[str, Any]:
+    """The functions that the hooks `pytest_kebab_metrics` return, by name."""
+    try:
+        returned = config.hook.pytest_kebab_metrics()
+    except Exception as error:
+        text = brief(f"{type(error).__name__}: {error}", 200)
+        raise pytest.UsageError(safe_lines(f"pytest_kebab_metrics failed: {text}")) from error
+    found: dict[str, Any] = {}
+    for metrics in returned:
+        if not isinstance(metrics, dict):
+            raise pytest.UsageError("pytest_kebab_metrics must return a dict of functions by name")
+        twice = found.keys() & metrics.keys()
+        if twice:
+            name = printable(min(map(str, twice)))
+            raise pytest.UsageError(safe_lines(f"pytest_kebab_metrics: two hooks define '{name}'"))
+        found.update(metrics)
+    return found

@@ -26,18 +26,18 @@ _encode_line = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def report_json(report: CompareReport) -> Iterator[str]:
-    """The whole report as JSON, in parts, so that only one query at a time is in memory as text."""
-    return _json_parts(_nested_fields(report))
+    """The whole report as JSON, in parts, so that only one query at a time is in memory as text.
 
-
-def _nested_fields(report: CompareReport) -> dict[str, Any]:
-    """The fields of the report, with the values of metrics in the shape of `aggregate_json`."""
+    The values of metrics have the shape of `aggregate_json`.
+    """
     fields = {name: getattr(report, name) for name in report.__struct_fields__}
-    return {
-        name: nested(value) if isinstance(value, MetricValues) else value
-        for name, value in fields.items()
-        if value is not msgspec.UNSET
-    }
+    return _json_parts(
+        {
+            name: nested(value) if isinstance(value, MetricValues) else value
+            for name, value in fields.items()
+            if value is not msgspec.UNSET
+        }
+    )
 
 
 def snapshot_of(report: CompareReport) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def annotate(
     gates: Iterable[GateResult],
     queries: Iterable[tuple[GoldenQuery, Verdict]],
     workspace: Path,
-    problems: Iterable[str] = (),
+    problems: Iterable[str],
 ) -> Iterator[str]:
     """An `::error` command for each problem, failed gate and failed query, up to `MAX_ANNOTATIONS`."""
     path = _escape_property(_relative(golden, workspace))

@@ -41,7 +41,7 @@ def state_words(seen: Seen | Sighting, check: str) -> str:
 
 def doubt_words(sureness: float | None, candidates: int) -> str:
     """`70% sure, 3 other runs not ruled out`; nothing of a first bad run that is 95 % sure."""
-    from pytest_kebab_eval.history.commit_odds import SURE
+    from pytest_kebab_eval.history.odds import SURE
 
     if sureness is None or sureness >= SURE:
         return ""
@@ -64,7 +64,7 @@ class LostQuery(Value, frozen=True):
     before: str
     after: str
     unknown: int  # runs between the two that do not tell
-    doubt: str = ""  # how sure it is this run
+    doubt: str  # how sure it is this run
 
 
 class FlakyQuery(NamedTuple):

@@ -19,8 +19,7 @@ from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
-from pytest_kebab_eval.reports.as_markdown import render_markdown
-from pytest_kebab_eval.reports.context import Context
+from pytest_kebab_eval.reports.as_markdown import Context, render_markdown
 from pytest_kebab_eval.reports.first_bad import find_first_bad
 from pytest_kebab_eval.reports.wording import counted, failed_queries
 from pytest_kebab_eval.settings import Settings
@@ -42,7 +41,7 @@ class ReportSource(Value, frozen=True):
     inputs: Inputs
     report: CompareReport
     context: Context
-    briefs: Briefs | None = None  # without them there is no HTML
+    briefs: Briefs | None  # without them there is no HTML
     trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
     is_one_of_many: bool = False  # among the reports of a site
 

@@ -42,8 +42,8 @@ class MetricRow(NamedTuple):
     n_b: int
     significance: Significance | None
     not_comparable: str | None
-    spread_a: float | None = None  # the standard deviation between several runs of A
-    spread_b: float | None = None
+    spread_a: float | None  # the standard deviation between several runs of A
+    spread_b: float | None
     unsure_among: int = 0  # tests, of which it is one that shows nothing given how many there are
 
     @property

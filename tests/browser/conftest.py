@@ -14,6 +14,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, QueryComparison
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import Evidence, PageQueries
 from pytest_kebab_eval.scoring.briefs import Briefs
@@ -194,4 +195,6 @@ def per_query_report(per_query: tuple[QueryComparison, ...]) -> CompareReport:
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with many queries."""
-    return write_page(tmp_path_factory.mktemp("many") / "report.html", render_report_html(*many_queries()))
+    report, queries = many_queries()
+    page = render_report_html(report, queries, (), report_context(report))
+    return write_page(tmp_path_factory.mktemp("many") / "report.html", page)

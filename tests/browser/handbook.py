@@ -14,7 +14,7 @@ from typing import Any
 from pytest_kebab_eval import RunRecorder
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
 from pytest_kebab_eval.reports.site.building import SiteBuilder
 from pytest_kebab_eval.scoring.briefs import Briefs

@@ -11,7 +11,7 @@ import pytest
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
 from pytest_kebab_eval.reports.publishing import ShownEvidence

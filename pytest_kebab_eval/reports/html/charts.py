@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.reports.html.markup import short
+from pytest_kebab_eval.reports.html import short
 from pytest_kebab_eval.reports.html.query_index import SLICE_SHOWN, QueryIndex
 from pytest_kebab_eval.reports.rows import SLICE_METRICS, MetricRow, SliceRow
 

@@ -23,7 +23,7 @@ from pytest_kebab_eval.model import (
     Value,
 )
 from pytest_kebab_eval.reports.failures import FailedQuery
-from pytest_kebab_eval.reports.html.markup import (
+from pytest_kebab_eval.reports.html import (
     TEXT_SHOWN,
     Packing,
     escape_controls,

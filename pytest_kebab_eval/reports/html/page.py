@@ -20,10 +20,8 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Run, Value
-from pytest_kebab_eval.reports.context import Context, report_context
-from pytest_kebab_eval.reports.html.charts import drawn_rows, forest, slice_panels, slope
-from pytest_kebab_eval.reports.html.details import DetailBlocks
-from pytest_kebab_eval.reports.html.markup import (
+from pytest_kebab_eval.reports.as_markdown import Context
+from pytest_kebab_eval.reports.html import (
     escape_controls,
     percent,
     short,
@@ -31,6 +29,8 @@ from pytest_kebab_eval.reports.html.markup import (
     short_setting,
     short_value,
 )
+from pytest_kebab_eval.reports.html.charts import drawn_rows, forest, slice_panels, slope
+from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries, QueryIndex
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_label, metric_rows, slice_rows
@@ -54,8 +54,8 @@ class ComparedRuns(NamedTuple):
 def render_report_html(
     report: CompareReport,
     queries: PageQueries,
-    history: Sequence[HistoryPoint] = (),
-    context: Context | None = None,
+    history: Sequence[HistoryPoint],
+    context: Context,
     runs: ComparedRuns | None = None,
 ) -> Iterator[str]:
     """The report as HTML, in parts; the queries' details are never in memory as a whole.
@@ -68,7 +68,7 @@ def render_report_html(
     rows = metric_rows(report)
     drawn = drawn_rows(report, rows)
     values = {
-        **(context or report_context(report)),
+        **context,
         "effect": verdict_effect(report),
         "runs": _runs_shown(report, runs, queries.briefs),
         "commit_url": runs.repository.commit_url if runs.repository else lambda commit: None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from markupsafe import Markup
@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
-from pytest_kebab_eval.reports.html.markup import TEXT_SHOWN, packed, script_json, short
+from pytest_kebab_eval.reports.html import TEXT_SHOWN, packed, script_json, short
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
     checks_failed,
@@ -32,50 +32,40 @@ FAILED_SHOWN = 10  # above the metrics; the list below has all
 SLICE_SHOWN = 80  # characters of its name
 UNNEEDED_XFAIL = "accepted (xfail), but no longer fails"
 _MISS = 1 << 53  # below any rank
+S = TypeVar("S")
 
 
-class ShownOutcome(NamedTuple):
-    """What a query comes to: its name, its sign, and its effect (lost, worse, better or same)."""
-
-    name: str
-    glyph: str
-    effect: str
-
-
-_OUTCOMES = {
-    "failed": ShownOutcome("failed", "✗", "lost"),
-    "accepted": ShownOutcome("failed as accepted (xfail)", "▼", "worse"),
-    "new": ShownOutcome("new, without a baseline", "+", "same"),
-    "none": ShownOutcome("not run", "–", "same"),
-    "passed": ShownOutcome("passed", "✓", "better"),
-}
-
-
-class RankKind(NamedTuple):
-    """What became of the rank of a query's first correct hit: in words, its sign, and its effect."""
+class ShownKind(NamedTuple):
+    """A kind of query: in words, its sign, and its effect (lost, worse, better or same)."""
 
     words: str
     glyph: str
     effect: str
 
 
-_KINDS = {
-    "regression": RankKind("no longer found", "✗", "lost"),
-    "loss": RankKind("ranked worse", "▼", "worse"),
-    "win": RankKind("found or ranked better", "▲", "better"),
-    "draw": RankKind("unchanged", "=", "same"),
-    # A run that is judged alone:
-    "missed": RankKind("not found", "○", "worse"),
-    "found": RankKind("found", "✓", "better"),
-    # Either way:
-    "unjudged": RankKind("with nothing to find", "·", "same"),
+# What a query comes to.
+_OUTCOMES = {
+    "failed": ShownKind("failed", "✗", "lost"),
+    "accepted": ShownKind("failed as accepted (xfail)", "▼", "worse"),
+    "new": ShownKind("new, without a baseline", "+", "same"),
+    "none": ShownKind("not run", "–", "same"),
+    "passed": ShownKind("passed", "✓", "better"),
 }
-
-
+# What became of the rank of its first correct hit.
+_KINDS = {
+    "regression": ShownKind("no longer found", "✗", "lost"),
+    "loss": ShownKind("ranked worse", "▼", "worse"),
+    "win": ShownKind("found or ranked better", "▲", "better"),
+    "draw": ShownKind("unchanged", "=", "same"),
+    # A run that is judged alone:
+    "missed": ShownKind("not found", "○", "worse"),
+    "found": ShownKind("found", "✓", "better"),
+    # Either way:
+    "unjudged": ShownKind("with nothing to find", "·", "same"),
+}
 _FIRST = {"failed": 0, "accepted": 1}
 _UNCHANGED = {"draw", "new", "found", "unjudged", "none"}
 _ORDER = {kind: number for number, kind in enumerate(_KINDS)}
-
 
 Evidence = Generator[tuple[GoldenQuery, QueryEvidence], None, None]
 
@@ -125,10 +115,6 @@ def _worst_first(entry: _Entry) -> tuple[int, int, int]:
     return _FIRST.get(outcome, len(_FIRST)), _ORDER.get(kind, len(_ORDER)), -moved
 
 
-def _is_partial(entry: _Entry) -> bool:
-    return entry.comparison is not None and entry.comparison.is_partial_loss
-
-
 class Level(NamedTuple):
     """A rank or a range of ranks, up to `last`; the last level is for queries without a correct hit."""
 
@@ -166,7 +152,10 @@ class QueryIndex:
         self.listed = [entry.query for entry in entries]
         # The first queries of the list: those that failed, changed, or were missed.
         changed = (
-            entry.outcome in _FIRST or entry.kind not in _UNCHANGED or _is_partial(entry) for entry in entries
+            entry.outcome in _FIRST
+            or entry.kind not in _UNCHANGED
+            or (entry.comparison is not None and entry.comparison.is_partial_loss)
+            for entry in entries
         )
         self.changed = sum(itertools.takewhile(bool, changed))
         self.first_rows, self.packed_rows = self._pack_rows(entries)
@@ -301,19 +290,14 @@ class QueryIndex:
         """How many queries that were run have nothing to find."""
         return len(self.listed) - self.flows.total() - self.kind_counts["none"]
 
-    def outcomes(self) -> list[tuple[str, ShownOutcome, int]]:
-        counts = self.outcome_counts
-        return [(key, outcome, counts[key]) for key, outcome in _OUTCOMES.items() if counts[key]]
+    def outcomes(self) -> list[tuple[str, ShownKind, int]]:
+        return _counted(_OUTCOMES, self.outcome_counts)
 
-    def kinds(self) -> list[tuple[str, RankKind, int]]:
-        return [(key, kind, self.kind_counts[key]) for key, kind in _KINDS.items() if self.kind_counts[key]]
+    def kinds(self) -> list[tuple[str, ShownKind, int]]:
+        return _counted(_KINDS, self.kind_counts)
 
     def causes(self) -> list[tuple[str, str, int]]:
-        return [
-            (cause, words, self.cause_counts[cause])
-            for cause, words in CAUSES.items()
-            if self.cause_counts[cause]
-        ]
+        return _counted(CAUSES, self.cause_counts)
 
     def slices_by_field(self) -> list[tuple[str, list[tuple[int, str, int]]]]:
         """For each field, such as `difficulty`: the number, value and size of its slices."""
@@ -322,6 +306,11 @@ class QueryIndex:
             field, _, value = name.partition("=")
             groups.setdefault(field, []).append((self._slice_numbers[name], value, self.slice_sizes[name]))
         return list(groups.items())
+
+
+def _counted(shown: Mapping[str, S], counts: Mapping[str, int]) -> list[tuple[str, S, int]]:
+    """What any query is, with the number of those that are."""
+    return [(key, kind, counts[key]) for key, kind in shown.items() if counts[key]]
 
 
 def _levels(per_query: Iterable[QueryComparison]) -> tuple[Level, ...]:

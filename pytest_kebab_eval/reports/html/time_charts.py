@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.reports.html.markup import short, short_value
+from pytest_kebab_eval.reports.html import short, short_value
 from pytest_kebab_eval.reports.rows import MetricRow
 from pytest_kebab_eval.reports.wording import drift_words
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 from pytest_kebab_eval.comparing.gate_grammar import parse_gate
 from pytest_kebab_eval.errors import InputError
@@ -18,17 +15,19 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint, history_point
-from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.inputs import find_inputs, run_names
 from pytest_kebab_eval.metrics import all_names
+from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import score_run
-from pytest_kebab_eval.reports.context import FAILURE_COLUMNS, report_context
+from pytest_kebab_eval.reports.as_markdown import FAILURE_COLUMNS, report_context
 from pytest_kebab_eval.reports.failures import FailedQuery
+from pytest_kebab_eval.reports.leaderboard import Board, BoardComparison, BoardRow
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
-from pytest_kebab_eval.reports.site.boards import BoardMaker
 from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, SiteBasis, SiteDirectory
 from pytest_kebab_eval.reports.site.pages import render_board, render_overview, render_suite, render_trends
 from pytest_kebab_eval.reports.site.records import (
     FAILURES_KEPT,
+    BoardRecord,
     ComparisonRecord,
     PlannedRun,
     RunRecord,
@@ -107,7 +106,7 @@ class SiteBuilder:
         self._directory.start(self._basis, names)
         missing: dict[str, PlannedRun] = {}
         for planned in self._runs:
-            record = self._maker.read(planned)
+            record = self._directory.read(planned.record_file, RunRecord)
             if record and self._maker.is_whole(planned, record):
                 self._records[planned.run.run_id] = record
             else:
@@ -205,14 +204,6 @@ class RunMaker:
         self._basis = basis
         self._directory = directory
 
-    def read(self, planned: PlannedRun) -> RunRecord | None:
-        """The record of an earlier call; None if there is none that can be used."""
-        if self._directory.has(planned.record_file):
-            with suppress(OSError, ValueError, RecursionError):
-                content = (self._directory.path / planned.record_file).read_bytes()
-                return msgspec.json.decode(content, type=RunRecord)
-        return None
-
     def is_whole(self, planned: PlannedRun, record: RunRecord) -> bool:
         """Whether all of a record is still right, and its report is there."""
         is_compared = not planned.results or self._kept_comparison(planned, record) is not None
@@ -225,7 +216,8 @@ class RunMaker:
         """
         errors: list[str] = []
         point, passed = self._score(planned, errors)
-        comparison = self._kept_comparison(planned, self.read(planned))
+        known = self._directory.read(planned.record_file, RunRecord)
+        comparison = self._kept_comparison(planned, known)
         if comparison is None and planned.results and not errors:
             comparison = self._compare(planned, [*trend, point], errors)
         record = RunRecord(
@@ -242,7 +234,7 @@ class RunMaker:
             error="; ".join(errors) or None,
         )
         if not errors:
-            self._directory.update(planned.record_file, f"{msgspec.json.encode(record).decode()}\n")
+            self._directory.keep(planned.record_file, record)
         return record
 
     def _kept_comparison(self, planned: PlannedRun, record: RunRecord | None) -> ComparisonRecord | None:
@@ -295,3 +287,57 @@ def _failures(source: ReportSource, briefs: Briefs) -> Iterator[FailedQuery]:
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
     for query, evidence in shown.read(queries):
         yield FailedQuery(query, comparisons[query.id], evidence, FAILURE_COLUMNS)
+
+
+# -- the leaderboard: the last runs of a suite against A, of which each is compared once ----------
+
+
+class BoardMaker:
+    """Makes the leaderboard of the suite that A is of; `basis` is a hash of what every page depends on."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        golden: GoldenSet,
+        runs_a: Sequence[Run],
+        plan: Mapping[str, Sequence[PlannedRun]],
+        basis: str,
+    ) -> None:
+        self.suite = runs_a[0].suite
+        names = {run.run_id for run in runs_a}
+        planned = plan.get(self.suite, ())
+        self.runs = [run for run in planned if run.results and run.run.run_id not in names][-LAST_RUNS:]
+        self.errors: list[str] = []
+        self._golden = golden
+        self._settings = settings._replace(run_a=run_names(runs_a), suite=None)
+        self._basis = fingerprint([basis, [(run.run_id, run.created_at) for run in runs_a]])
+
+    def make(self, directory: SiteDirectory) -> Board:
+        """The board; runs that are new, or have changed, are compared."""
+        kept = {planned.run.run_id: self._kept(planned, directory) for planned in self.runs}
+        missing = [planned for planned in self.runs if kept[planned.run.run_id] is None]
+        compare = BoardComparison(self._settings)
+        with Progress("comparing with A", len(missing)) as progress:
+            for planned in Advancing(missing, progress):
+                kept[planned.run.run_id] = self._compared(planned, compare, directory)
+        return Board(self._settings.run_a or "", tuple(row for row in kept.values() if row))
+
+    def _key(self, planned: PlannedRun) -> str:
+        return fingerprint([self._basis, planned.identity])
+
+    def _kept(self, planned: PlannedRun, directory: SiteDirectory) -> BoardRow | None:
+        record = directory.read(planned.board_file, BoardRecord)
+        return record.row if record and record.key == self._key(planned) else None
+
+    def _compared(
+        self, planned: PlannedRun, compare: BoardComparison, directory: SiteDirectory
+    ) -> BoardRow | None:
+        """The row of a run, which is kept; None, and an error, if it cannot be compared."""
+        try:
+            settings = self._settings._replace(run_b=planned.run.run_id)
+            row = compare.row(find_inputs(settings, golden=self._golden))
+        except InputError as error:
+            self.errors.append(f"run {printable(planned.run.run_id)} is not on the leaderboard: {error}")
+            return None
+        directory.keep(planned.board_file, BoardRecord(self._key(planned), row))
+        return row

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +23,7 @@ from pytest_kebab_eval.text import printable, shown_path
 MANIFEST = "site.json"
 NO_JEKYLL = ".nojekyll"  # without it GitHub Pages leaves out what begins with an underscore
 FORMAT = 5
+T = TypeVar("T")
 _TO_IGNORE = ("CNAME",)  # beside hidden files such as .git: what a branch for GitHub Pages may have
 _OURS = re.compile(
     r"index\.html|\.nojekyll|suites/[^/]+/(?:(?:index|trends|leaderboard)\.html"
@@ -74,6 +76,17 @@ class SiteDirectory:
 
     def has(self, name: str) -> bool:
         return name in self._ours and (self.path / name).is_file()
+
+    def read(self, name: str, kind: type[T]) -> T | None:
+        """What an earlier call kept in a file; None if there is nothing that can be used."""
+        if self.has(name):
+            with suppress(OSError, ValueError, RecursionError):
+                return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
+        return None
+
+    def keep(self, name: str, value: object) -> None:
+        """Keep a value in a file, for a later call."""
+        self.update(name, f"{msgspec.json.encode(value).decode()}\n")
 
     def write(self, name: str, parts: Iterable[str]) -> None:
         """Write a file, unless the name is somebody else's; a `StoreError` if that is not possible."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import groupby, pairwise
@@ -17,12 +18,11 @@ from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.limits import RUNS_DRAWN
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.reports.first_bad import DOUBT_MEANING
-from pytest_kebab_eval.reports.html.markup import query_fragment, short, short_value
+from pytest_kebab_eval.reports.html import query_fragment, short, short_value
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
 from pytest_kebab_eval.reports.leaderboard import MAIN_METRICS, Board
 from pytest_kebab_eval.reports.rows import each_once
-from pytest_kebab_eval.reports.site.boards import changed_queries
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted, drift_words
@@ -69,7 +69,7 @@ def render_trends(suite: Suite, repository: WebRepository | None = None) -> str:
 
 def render_board(suite: Suite, board: Board) -> str:
     """The page of runs against one baseline: a table for each main metric, the best run first."""
-    measured, queries = board.metrics(), [*changed_queries(board)]
+    measured, queries = board.metrics(), [*_changed_queries(board)]
     return _render(
         "board.html.jinja",
         None,
@@ -80,6 +80,18 @@ def render_board(suite: Suite, board: Board) -> str:
         queries=queries[:OPEN_SHOWN],
         more=len(queries[OPEN_SHOWN:]),
     )
+
+
+def _changed_queries(board: Board) -> Iterator[tuple[str, dict[str, str]]]:
+    """The queries that any run won or failed, those that most runs failed first, with what each run did."""
+    words: dict[str, dict[str, str]] = {}
+    for row in board.rows:
+        for word, query_ids in (("won", row.wins), ("failed", row.failed)):
+            for query_id in query_ids:
+                words.setdefault(query_id, {})[row.run_id] = word
+    counts = {query_id: Counter(found.values()) for query_id, found in words.items()}
+    for query_id in sorted(words, key=lambda name: (-counts[name]["failed"], -counts[name]["won"], name)):
+        yield query_id, words[query_id]
 
 
 def _render(template: str, repository: WebRepository | None, **values: Any) -> str:

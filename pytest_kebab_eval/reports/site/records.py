@@ -18,7 +18,9 @@ from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, Run, Value
 from pytest_kebab_eval.reports.as_text import in_text
 from pytest_kebab_eval.reports.failures import FailedQuery
-from pytest_kebab_eval.reports.html.markup import short, short_setting
+from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN
+from pytest_kebab_eval.reports.html import short, short_setting
+from pytest_kebab_eval.reports.leaderboard import BoardRow
 from pytest_kebab_eval.reports.wording import checks_failed, failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -26,7 +28,6 @@ from pytest_kebab_eval.store import Database, whole_runs
 from pytest_kebab_eval.text import file_name_in_any_case
 
 CHANGES_KEPT = 20  # of a configuration
-COMMIT_SHOWN = 12
 FAILURES_KEPT = 100  # of a run, with passages
 _FACTS_SHOWN = 6
 _LABELS = {
@@ -176,6 +177,13 @@ class RunRecord(Value, frozen=True, kw_only=True):
     def point(self) -> HistoryPoint:
         """The run on the trend of a report."""
         return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden, ranks=self.ranks)
+
+
+class BoardRecord(Value, frozen=True):
+    """`against.json`: a run against A, and a hash of what that was made from."""
+
+    key: str
+    row: BoardRow
 
 
 def comparison_record(key: str, report: CompareReport, failures: Iterable[FailedQuery]) -> ComparisonRecord:

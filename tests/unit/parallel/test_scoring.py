@@ -19,7 +19,7 @@ from pytest_kebab_eval.errors import WorkerError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.parallel.golden import LoadedGolden, load_golden
-from pytest_kebab_eval.parallel.scoring import PartScorer
+from pytest_kebab_eval.parallel.scoring import PartScorer, score_part
 from pytest_kebab_eval.settings import Settings
 from tests.builders import answer, hit, make_database, render_report_json, result, write_golden
 from tests.stores import SqliteStore, Store
@@ -229,8 +229,6 @@ def test_rows_against_the_schema_are_scored_in_one_process(tmp_path: Path, row: 
 
 def test_what_comes_back_is_small(tmp_path: Path) -> None:
     """Of a thousand results of 5 kB each, less than 50 bytes a query: scores are shared, results stay."""
-    from pytest_kebab_eval.parallel import part_scoring, scoring
-
     stored = {f"q{number:04}": result(hit("c1", text="x" * 5_000)) for number in range(1_000)}
     make_database(tmp_path / "kebab.sqlite", a=stored, b=stored)
     write_golden_jsonl(tmp_path, *({"id": name, "expected_chunk_ids": ["c1"]} for name in stored))
@@ -241,7 +239,7 @@ def test_what_comes_back_is_small(tmp_path: Path) -> None:
             import pickle
 
             for found in super().map(function, tasks):
-                if function is part_scoring.score_part:
+                if function is score_part:
                     sizes.append(len(pickle.dumps(found)))
                 yield found
 
@@ -249,7 +247,7 @@ def test_what_comes_back_is_small(tmp_path: Path) -> None:
     helpers = Watched(1)
     loaded = load_golden(given.golden, helpers)
     inputs = find_inputs(given, golden=loaded.golden)
-    evaluate(given, inputs, score_parts=scoring.PartScorer(helpers, given, loaded).score)
+    evaluate(given, inputs, score_parts=PartScorer(helpers, given, loaded).score)
     assert len(sizes) == 1
     assert sizes[0] < 50 * 1_000
 

@@ -15,7 +15,7 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import ComparisonKind
-from pytest_kebab_eval.reports.context import report_context
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.html.page import ComparedRuns, render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
 from pytest_kebab_eval.reports.publishing import ShownEvidence

@@ -13,8 +13,7 @@ from pytest_kebab_eval import CompareReport, ComparisonKind, GoldenQuery, QueryC
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import BrokenResult, Paraphrase, ParaphraseGroup
-from pytest_kebab_eval.reports.as_markdown import render_markdown
-from pytest_kebab_eval.reports.context import FAILURES_IN_FULL, report_context
+from pytest_kebab_eval.reports.as_markdown import FAILURES_IN_FULL, render_markdown, report_context
 from tests.builders import Json, answer, hit, result, stored
 from tests.unit.reports.conftest import AFTER, BEFORE, RICH, assert_well_formed, compared, folded, tables
 

@@ -20,8 +20,8 @@ from pytest_kebab_eval.plugin.items import query_properties
 from pytest_kebab_eval.plugin.xdist import WorkerPayload
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
-from pytest_kebab_eval.reports.context import report_context
 from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.scoring.briefs import Briefs

@@ -14,6 +14,7 @@ import pytest
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, QueryComparison
+from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.html import details, query_index
 from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.page import render_report_html
@@ -127,7 +128,7 @@ def changed_queries(count: int) -> PageQueries:
 
 def test_a_page_of_10000_queries_of_which_every_seventh_changed_is_less_than_1_5_mb() -> None:
     report, queries = many_queries()  # of which every seventh changed
-    size = sum(len(part.encode()) for part in render_report_html(report, queries))
+    size = sum(len(part.encode()) for part in render_report_html(report, queries, (), report_context(report)))
     assert size < 1_500_000
 
 
@@ -140,7 +141,7 @@ def test_a_page_is_less_than_4_mb_whatever_the_texts_are(monkeypatch: pytest.Mon
         QueryComparison(shown.id, lost.kind, 1, None, checks=lost.checks) for shown in queries.golden
     )
     changed = msgspec.structs.replace(report, per_query=comparisons)
-    text = "".join(render_report_html(changed, queries))
+    text = "".join(render_report_html(changed, queries, (), report_context(changed)))
     assert 2_000_000 < len(text.encode()) < 4_000_000
     assert text.count('id="details-') < 4_000 / query_index.QUERIES_A_BLOCK  # the end of the list has none
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.history.change_point import LIMIT, RULED_OUT, ChangePoint, find_change
+from pytest_kebab_eval.history.odds import LIMIT, RULED_OUT, ChangePoint, find_change
 from pytest_kebab_eval.history.sightings import Sighting, State, Trace
 
 scipy = pytest.importorskip("scipy")

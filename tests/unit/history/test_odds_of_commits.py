@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pytest_kebab_eval.history.commit_odds import SURE, CommitOdds
+from pytest_kebab_eval.history.odds import SURE, CommitOdds
 
 
 def searched(
