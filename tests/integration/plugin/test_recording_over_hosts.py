@@ -39,7 +39,8 @@ def test_search(kebab_query, kebab_recorder):
     global asked
     asked += 1
     host = os.environ["HOST_NAME"]
-    if host == "one" and asked == 4 and not Path("died").exists():
+    # xdist gives each host two queries at least.
+    if host == "one" and asked == 2 and not Path("died").exists():
         Path("died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     assert not Path("kebab.sqlite").exists() and not Path("fixtures").exists()
