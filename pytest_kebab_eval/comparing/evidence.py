@@ -220,7 +220,7 @@ class TargetPassages:
 
 # -- a long text shortened around what matters in it ---------------------------------------------------
 
-MAX_SEARCHED = 20_000  # characters of a text; what comes after them is not looked at
+_MAX_SEARCHED = 20_000  # characters of a text; what comes after them is not looked at
 _RUN = 20  # characters in a row that two texts share not by chance
 _TOLD = 40  # characters that tell a place in a text from others
 _FAR = 200  # characters: no more is shown anywhere
@@ -278,7 +278,7 @@ def _alike(one: str, other: str) -> int:
 
 @lru_cache(maxsize=16)  # what is shown of a query is asked for several times in a row
 def _one_line(text: str) -> str:
-    line = text[:MAX_SEARCHED]
+    line = text[:_MAX_SEARCHED]
     if "  " not in line and "##" not in line and line.isprintable():  # as most are: a third of the time
         return line.strip(" ")
     return printable(" ".join(line.split()))

@@ -1,4 +1,4 @@
-"""How runs are unlike that are compared: broken recordings, hits of other depth or length, labels, settings.
+"""How compared runs are unlike: broken recordings, hits of another depth or length, labels, settings.
 
 A broken one of several would make every loss look like noise, and chunks cut finer or coarser move metrics.
 """
@@ -193,7 +193,7 @@ def _asked_for(cards: Iterable[Scorecard]) -> set[int]:
     return (asked - {*CUTOFFS}) | {cutoff for cutoff in own if cutoff > max(CUTOFFS)}
 
 
-# -- hits that fewer labels are known of -----------------------------------------------------------
+# -- hits that fewer labels speak of ---------------------------------------------------------------
 
 _MANY_NEW = 0.1  # of B's ids
 _SOME_LOST = 5  # labels that no hit of B has: fewer are what a retriever loses
