@@ -32,7 +32,7 @@ from pytest_kebab_eval.store.exports.lines import (
 )
 from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet, pyarrow, write_parquet
 from pytest_kebab_eval.store.sqlite import SqliteStore
-from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
+from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
 from pytest_kebab_eval.text import printable, shown_path
 from pytest_kebab_eval.text.masking import mask_config
 

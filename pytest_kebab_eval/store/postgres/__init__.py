@@ -15,6 +15,7 @@ from pytest_kebab_eval.store.database import EVAL_TABLES, TAGS_TABLE, RawRun
 from pytest_kebab_eval.store.postgres.connections import (
     POSTGRES_ERRORS,
     READ_ONLY,
+    ROWS,
     SchemaConnection,
     can_hold,
     check_text,
@@ -23,6 +24,8 @@ from pytest_kebab_eval.store.postgres.connections import (
     is_taken,
     reason,
     reason_or_lock,
+    transaction,
+    unchecked_transaction,
 )
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
 from pytest_kebab_eval.store.postgres.tables import (
@@ -32,7 +35,6 @@ from pytest_kebab_eval.store.postgres.tables import (
     grants_in,
     version_of,
 )
-from pytest_kebab_eval.store.postgres.transactions import ROWS, transaction, unchecked_transaction
 from pytest_kebab_eval.store.results import first_row, text_of
 from pytest_kebab_eval.text import printable
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store import Made
 from pytest_kebab_eval.store.address import PostgresAddress
 from pytest_kebab_eval.store.database import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
-from pytest_kebab_eval.store.postgres.connections import SchemaConnection, quoted
 from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.text import brief
+
+if TYPE_CHECKING:
+    from pytest_kebab_eval.store.postgres.connections import SchemaConnection
 
 MIGRATIONS_TABLE = "kebab_eval_migrations"
 TABLES = (*EVAL_TABLES, *CORPUS_TABLES, TAGS_TABLE, MIGRATIONS_TABLE)
@@ -275,6 +277,15 @@ UNION ALL SELECT name, 'column', attname FROM columns
 def findings_in(schema: str) -> str:
     """The statement that finds out what `check_findings` is given."""
     return _FINDINGS.format(schema=_literal(schema))
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a statement, in ASCII, because psycopg takes no other for this encoding."""
+    escaped = name.replace('"', '""')
+    if escaped.isascii():
+        return f'"{escaped}"'
+    escaped = escaped.replace("\\", "\\\\")
+    return 'U&"' + "".join(char if char.isascii() else f"\\+{ord(char):06x}" for char in escaped) + '"'
 
 
 def _literal(text: str) -> str:

@@ -19,18 +19,20 @@ from pytest_kebab_eval.store.sqlite.connections import (
     SQLITE_ERRORS,
     VACUUM_FUNCTIONS,
     connect,
+    connect_to_read,
+    database_errors,
     database_uri,
     is_locked,
     load_schema,
     reason,
     size_of,
 )
-from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase, connect_to_read, database_errors
 from pytest_kebab_eval.store.sqlite.tables import (
     CORPUS_SCHEMA,
     FIRST_CHUNKS_SCHEMA,
     SCHEMA,
     TAGS_SCHEMA,
+    SqliteDatabase,
     check_no_triggers,
     check_statement,
     check_tables,

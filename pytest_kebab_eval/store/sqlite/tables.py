@@ -1,15 +1,27 @@
-"""The tables in SQLite: how they are made, that nothing runs in them, and that indexes lead to all rows."""
+"""The tables in SQLite: how they are made and read, that nothing runs in them, that no index lost a row."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.errors import DatabaseError
-from pytest_kebab_eval.store.database import CORPUS_TABLES, EVAL_TABLES, READ_COLUMNS, TAGS_TABLE
+from pytest_kebab_eval.store.database import (
+    ALL_IDS,
+    CORPUS_TABLES,
+    EVAL_TABLES,
+    READ_COLUMNS,
+    TAGS_TABLE,
+    Database,
+    IdRange,
+)
 from pytest_kebab_eval.store.results import text_of
+from pytest_kebab_eval.store.sqlite.connections import DamagedIndex, database_errors
 from pytest_kebab_eval.text import brief, pattern, shown_path
 
 SCHEMA = (
@@ -113,10 +125,6 @@ def _refusal(path: Path, what: str, advice: str) -> DatabaseError:
 # -- indexes: SQLite skips rows without a word where a damaged one lost them -----------------------
 
 
-class DamagedIndex(sqlite3.DatabaseError):
-    """An index does not lead to the rows that its table has; the text says which."""
-
-
 class Index(NamedTuple):
     """An index of a table, without a condition and without expressions."""
 
@@ -197,3 +205,85 @@ def _has_rowid(connection: sqlite3.Connection, table: str) -> bool:
     except sqlite3.OperationalError:
         return False
     return True
+
+
+# -- rows, as they are -------------------------------------------------------------------------------
+
+_GIVEN = "(SELECT value FROM json_each(?))"
+_READ_BY_TABLE = ("eval_runs", TAGS_TABLE)  # which have few rows; a damaged index would not tell
+
+
+class SqliteDatabase(Database):
+    """The tables of an open file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, mask: Sequence[str] = ()) -> None:
+        super().__init__(path, mask)
+        self._path = path
+        self._connection = connection
+
+    def errors(self) -> AbstractContextManager[None]:
+        return database_errors(self._path)
+
+    def columns(self, table: str) -> set[str]:
+        return {text_of(row[1]) for row in self._connection.execute(f"PRAGMA table_info({table})")}
+
+    def select(self, table: str, *columns: str, **equal: str) -> Iterator[tuple[Any, ...]]:
+        by = "NOT INDEXED" if table in _READ_BY_TABLE else ""
+        where = f"WHERE {' AND '.join(f'{column} = ?' for column in equal)}" if equal else ""
+        query = f"SELECT {', '.join(columns)} FROM {table} {by} {where}"
+        return self._connection.execute(query, tuple(equal.values()))
+
+    def has_rows(self, table: str) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None
+
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        ((column, values),) = among.items()
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE {column} IN {_GIVEN}"
+        yield from self._connection.execute(query, (_json(values),))
+        for value in filter(_ends_early, values):
+            yield from self.select(table, *columns, **{column: value})
+
+    def check_indexes(self, table: str) -> None:
+        check_table(self._connection, table)
+
+    def is_indexed(self, table: str, column: str) -> bool:
+        return any(index.columns[:1] == (column,) for index in plain_indexes(self._connection, table))
+
+    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
+        index = results_index(self._connection)
+        if index and not ids.first:  # the check reads all of the run, so only its first part makes it
+            check_results(self._connection, index, run_id)
+        by = index.clause if index else "NOT INDEXED"
+        within, bounds = "", [run_id]
+        if ids != ALL_IDS:  # which may have a NULL
+            within, bounds = " AND query_id >= ?", [run_id, ids.first]
+        if ids.before is not None:
+            within, bounds = f"{within} AND query_id < ?", [*bounds, ids.before]
+        return self._connection.execute(
+            f"SELECT query_id, result_json FROM eval_query_results {by} WHERE run_id = ?{within}", bounds
+        )
+
+    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+        query = (
+            f"SELECT query_id, result_json FROM eval_query_results WHERE run_id = ? AND query_id IN {_GIVEN}"
+        )
+        yield from self._connection.execute(query, (run_id, _json(query_ids)))
+        for query_id in filter(_ends_early, query_ids):
+            columns = ("query_id", "result_json")
+            yield from self.select("eval_query_results", *columns, run_id=run_id, query_id=query_id)
+
+    def result_counts(self) -> dict[str, int]:
+        rows = self._connection.execute(
+            "SELECT run_id, count(*) FROM eval_query_results NOT INDEXED GROUP BY run_id"
+        )
+        return {text_of(run_id): count for run_id, count in rows if run_id is not None}
+
+
+def _json(values: Sequence[str]) -> str:
+    """Values as one parameter, of which SQLite before 3.32 takes 999."""
+    return msgspec.json.encode([value for value in values if not _ends_early(value)]).decode()
+
+
+def _ends_early(value: str) -> bool:
+    """Whether JSON in SQLite takes less for the value: it ends texts at a NUL."""
+    return "\0" in value

@@ -11,7 +11,7 @@ from pytest_kebab_eval import CompareReport, RunRecorder
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.postgres.reading import PostgresDatabase
-from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
+from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
 from tests.builders import Json
 from tests.integration.conftest import Project
 from tests.stores import Store

@@ -15,7 +15,7 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
+from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
 from pytest_kebab_eval.upkeep.proposing import AskedRun, Question, propose
 from tests.builders import Json, hit, line, make_database, query, result, stored_hit, write_golden
 

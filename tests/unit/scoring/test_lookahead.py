@@ -11,7 +11,7 @@ from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import MatchMode, QueryResult, Span
 from pytest_kebab_eval.scoring.facts import with_lookahead
 from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.sqlite.reading import SqliteDatabase
+from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
 from tests.builders import answer, golden, hit, line, make_database, result
 
 DOCUMENTS = 100
