@@ -1,7 +1,7 @@
 """What can be lost: every check, written once, and how often the runs of two sides pass it.
 
 To add a check, add a row to `CHECKS`, or to `CHECKS_OF_B` if it looks at B alone; `decide` says whether it
-was lost, from the tallies of both sides.
+was lost: from the tallies of both sides, or from the runs of B that break it.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ MISS = _check_of_b(
 )
 CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MISS)
 ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
-DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in CHECKS if check.by_default))
+DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in ALL_CHECKS if check.by_default))
 ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
 OTHER_CHECKS = tuple(dict.fromkeys(check.name for check in (LOSS, *ALL_CHECKS) if not check.by_default))
 SENTENCES = {check.name: check.sentence for check in ALL_CHECKS}
@@ -272,7 +272,7 @@ def passed_checks(score: QueryScore, k: int) -> set[str]:
 
 
 def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool | None:
-    """Whether a query that did so in A and in B lost a check; None if that cannot be said."""
+    """Whether a query lost a check from one run of a history to another; None if that cannot be said."""
     rows = [row for row in (*CHECKS, *CHECKS_OF_B) if row.name == check]
     if any((row.of_b or row.passes(a, k)) and row.passes(b, k) is False for row in rows):
         return True
