@@ -129,6 +129,12 @@ class Gates:
         outcome = delta_outcome(gate, a, b)
         if outcome in (UNFAILABLE, EITHER):
             return outcome
+        in_both = self.measured.in_both(gate.metric, gate.slice) if outcome == PASSED else None
+        if in_both is not None and delta_outcome(gate, *in_both) != PASSED:
+            if OPEN in in_both:
+                return EITHER
+            a, b = in_both
+            outcome = FAILED
         before, after = float(a or 0), float(b or 0)
         is_worse = got_worse(gate, before, after)
         limit = gate.number / 100 * before if gate.percent else gate.number

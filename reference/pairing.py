@@ -63,6 +63,25 @@ class Measured:
             return {}
         return changed_queries(self.matching, *self._paired_rows(slice_name))
 
+    def in_both(self, metric: str, slice_name: str | None) -> tuple[Value, Value] | None:
+        """A metric of each side over the queries that both measured; None where neither measured others."""
+        runs = [side[0] for side in (self.case.side_a, self.case.side_b)]
+        of_queries = [
+            [self._aggregate(run, slice_name, {one}).get(metric) for run in runs]
+            for one in sorted(self.paired_ids())
+        ]
+        if all((before is None) == (after is None) for before, after in of_queries):
+            return None
+        pairs = [(before, after) for before, after in of_queries if None not in (before, after)]
+        if not pairs:
+            return None
+        if any(OPEN in pair for pair in pairs):
+            return OPEN, OPEN
+        before, after = (
+            round(math.fsum(map(float, side)) / len(pairs), 4) for side in zip(*pairs, strict=True)
+        )
+        return before, after
+
     def has_graded_mrr(self, slice_name: str | None) -> bool:
         """Whether a paired query has an `mrr` that is neither 0 nor 1, which decides on the test of it."""
         rows_a, rows_b = self._paired_rows(slice_name)

@@ -186,7 +186,7 @@ def compare_totals(
             matched_by=dict(matched_by),
             paired=paired,
         ),
-        _significances(*pair, aggregate_a, aggregate_b),
+        _significances(*pair, aggregate_a, aggregate_b, deltas.values),
         _judge_drift(a, b, name_a),
         counts,
         paired_a,
@@ -225,7 +225,11 @@ def difference(a: float | None, b: float | None) -> float | None:
 
 
 def _significances(
-    a: Scorecard, b: Scorecard, aggregate_a: AggregateMetrics, aggregate_b: AggregateMetrics
+    a: Scorecard,
+    b: Scorecard,
+    aggregate_a: AggregateMetrics,
+    aggregate_b: AggregateMetrics,
+    deltas: Mapping[str, float | None],
 ) -> dict[str, Significance]:
     """Of every metric that is averaged and was measured on a query in both runs."""
     values_a, values_b = aggregate_a.values, aggregate_b.values
@@ -239,6 +243,13 @@ def _significances(
         and values_b.get(metric.name) is not None
     ]
     found = {metric.name: _tested(pairs, metric, runs) for metric in measured}
+    for metric in measured:
+        name, tested = metric.name, found[metric.name]
+        if 0 < tested.n < max(aggregate_a.counts[name], aggregate_b.counts[name]):
+            before, after = map(rounded, pairs.means(metric))
+            change = rounded(after - before)
+            if change != deltas[name]:
+                found[name] = msgspec.structs.replace(tested, change=change)
     return {name: significance for name, significance in found.items() if significance.n}
 
 
@@ -262,6 +273,22 @@ def least_p_in_runs(a: Scorecard, b: Scorecard, metric: Metric, part: str | None
 def pairs_in(a: Scorecard, b: Scorecard, part: str | None) -> Pairs:
     """The queries that both have, over all or one slice: those that deltas are over, and that are tested."""
     return Pairs(*to_common_depth(a, b, (a, b)), part)
+
+
+def means_in_both(
+    a: Scorecard, b: Scorecard, name: str, part: str | None = None
+) -> tuple[float, float, int] | None:
+    """A metric in A and in B over the queries that both measured, and how many these are.
+
+    None where neither run measured others: then that is what the runs have in total.
+    """
+    metric = next(known for known in b.metrics if known.name == name)
+    pairs = pairs_in(a, b, part)
+    n = pairs.changes(metric).n
+    if not n or not metric.family.is_mean or n == max(measured_in(card, name, part) for card in (a, b)):
+        return None
+    before, after = map(rounded, pairs.means(metric))
+    return before, after, n
 
 
 def measured_in(card: Scorecard, metric: str, part: str | None) -> int:

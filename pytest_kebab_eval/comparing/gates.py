@@ -13,6 +13,7 @@ from pytest_kebab_eval.comparing.deltas import (
     Totals,
     is_comparison_metric,
     least_p_in_runs,
+    means_in_both,
     measured_in,
     pairs_in,
     significance_in,
@@ -21,6 +22,7 @@ from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_metr
 from pytest_kebab_eval.comparing.significance import ALPHA, NO_EVIDENCE, TOO_FEW, least_p
 from pytest_kebab_eval.metrics import Metric, is_metric
 from pytest_kebab_eval.model import Value
+from pytest_kebab_eval.scoring.aggregates import rounded
 from pytest_kebab_eval.scoring.combining import Pairs
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import brief, first_of, printable
@@ -123,7 +125,17 @@ class _Judged(NamedTuple):
 
 
 def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
-    found = (_comparison if is_comparison_metric(gate.metric) else _measured)(gate, compared, part)
+    """A gate on one part; a change must hold over the queries that both runs measured, too."""
+    if is_comparison_metric(gate.metric):
+        return _hold(gate, compared, part, _comparison(gate, compared, part))
+    judged = _hold(gate, compared, part, _measured(gate, compared, part))
+    in_both = _changed_in_both(gate, compared, part) if judged.passed else None
+    again = judged if in_both is None else _hold(gate, compared, part, in_both)
+    return judged if again.passed else again
+
+
+def _hold(gate: Gate, compared: Compared, part: str | None, found: _Value) -> _Judged:
+    """A value held against its limit."""
     if found.value is None:
         return _Judged(part, None, False, f"{_nothing(gate)} {_name(gate, compared, part)}")
     value = Decimal(str(found.value))
@@ -177,6 +189,8 @@ def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> 
     found = significance_in(compared.a, compared.b, gate.metric, judged.part)
     if found is None or found.p is None or found.p <= ALPHA or found.verdict not in (NO_EVIDENCE, TOO_FEW):
         return ""
+    if _measured_others(gate, compared, judged.part, found.n):
+        return ""  # the test is not of these
     return f"; chance alone may explain the change (p = {found.p:g})"
 
 
@@ -232,16 +246,44 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
     if value is None or in_a is None:
         return _Value(None)
+    n = pairs_in(compared.a, compared.b, part).changes(_metric(gate, compared)).n
+    others = _measured_others(gate, compared, part, n)
+    over = f"{_queries(others[0])} of A and {others[1]} of B" if others else _queries(n)
+    return _change(gate, compared, part, value, in_a, over)
+
+
+def _measured_others(gate: Gate, compared: Compared, part: str | None, n: int) -> tuple[int, int] | None:
+    """How many queries each run measured, if the same were asked, and more than n measured in one."""
+    deltas = compared.totals.deltas
+    if compared.a is None or deltas is None or deltas.paired.unpaired is not None:
+        return None
+    counts = (measured_in(compared.a, gate.metric, part), measured_in(compared.b, gate.metric, part))
+    return counts if n < max(counts) else None
+
+
+def _changed_in_both(gate: Gate, compared: Compared, part: str | None) -> _Value | None:
+    """The change over the queries that both measured, which what B answers besides may hide; else None."""
+    found = means_in_both(compared.a, compared.b, gate.metric, part) if gate.delta and compared.a else None
+    if found is None:
+        return None
+    before, after, n = found
+    over = f"the {_queries(n)} that both runs measured"
+    return _change(gate, compared, part, rounded(after - before), before, over)
+
+
+def _change(gate: Gate, compared: Compared, part: str | None, value: float, in_a: float, over: str) -> _Value:
+    """How much a metric changed from what it is in A."""
+    number = gate.number / 100 if gate.percent else gate.number
+    least, most = _range(gate.metric)
     before = Decimal(str(in_a))
     whose = f"{brief(compared.name_a, 40)}'s" if gate.vs else "A's"
     said = _plain(value)
     if gate.percent and in_a:  # what is judged comes first
         said = f"{100 * value / abs(in_a):+.2f}% ({said} of {whose} {_plain(in_a)})"
-    n = pairs_in(compared.a, compared.b, part).changes(_metric(gate, compared)).n
     return _Value(
         value,
         number * abs(before) if gate.percent else number,
-        f"{_name(gate, compared, part)} is {said} over {_queries(n)}",
+        f"{_name(gate, compared, part)} is {said} over {over}",
         (least - most, most - least),
         (least - before, most - before),
         f"{whose} being {_plain(in_a)}",

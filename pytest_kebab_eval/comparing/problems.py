@@ -72,7 +72,7 @@ def find_problems(
     (problems if is_most and not accepted.document_matching else warnings).extend(coarse)
     if not problems:
         checker = _TargetCheck(golden, scored, decisions, matcher)
-        few, text = _nothing_stored(golden, scored) or checker.nothing_found()
+        few, text = _nothing_stored(golden, scored) or _empty_baseline(scored) or checker.nothing_found()
         if text:
             (warnings if few else problems).append(text)
         else:
@@ -134,6 +134,19 @@ def _nothing_stored(golden: GoldenSet, sides: Sequence[ScoredSide]) -> tuple[boo
     return expecting < FEW_QUERIES, (
         f"nothing was measured: {expecting} queries in {shown_path(golden.path)} expect something, and run"
         f" {runs} has neither a hit nor an answer for any query; was the index empty?"
+    )
+
+
+def _empty_baseline(sides: Sequence[ScoredSide]) -> tuple[bool, str] | None:
+    """Whether it is hardly wrong, and a sentence if run A has no hit at all, so that no hit can be lost."""
+    a, b = sides[0], sides[-1]
+    if a is b or not b.found or any(score.facts.depth for score, _ in a.scores):
+        return None
+    expecting = sum(len(ids) for score, ids in a.scores if score.facts.targets.gains)
+    answers = any(score.facts.answered is not None for score, _ in a.scores)
+    return answers or expecting < FEW_QUERIES, (
+        f"run {a.name}, the baseline, has no hit for any of {expecting} queries that expect something, so"
+        " that nothing can be lost there; was the index empty? Record it again, or name another run"
     )
 
 

@@ -2,9 +2,8 @@
 
 The verdict is that of the test, and the interval is cut or stretched to agree with it on 0. Where values are
 not yes or no, the interval of the mean must show a change, too: signs tell whether queries changed by luck,
-but many small gains tell little of the mean, which a few large losses may outweigh. A verdict is not
-corrected for how many metrics are looked at: of twenty that did not change, expect one below 0.05. What
-reports call worse is (`sure_of_many`).
+but many small gains tell little of the mean, which a few large losses may outweigh. A verdict is of one
+metric; what reports call worse is corrected for how many there are (`sure_of_many`).
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from pytest_kebab_eval.model import Value
 
@@ -42,9 +43,7 @@ class Significance(Value, frozen=True):
     """What can be said of one metric's change over the queries that both runs have a value for.
 
     The interval is that of the mean change, at 95 %; `p` is two-sided. `smallest` is the mean change that
-    four of five such comparisons would show, with as many queries and as much change of single ones; None if
-    there are too few queries, or there is nothing to judge it by.
-    """
+    four of five comparisons, whose queries change as much, would show; None if there are too few."""
 
     n: int
     up: int
@@ -54,6 +53,7 @@ class Significance(Value, frozen=True):
     p: float | None
     smallest: float | None
     verdict: str
+    change: float | msgspec.UnsetType = msgspec.UNSET  # if the delta is of other queries, too
 
 
 class Tested(NamedTuple):

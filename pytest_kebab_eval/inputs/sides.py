@@ -204,7 +204,8 @@ def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequ
         hint = f"if there is no baseline yet, --kebab-if-no-baseline=pass {until_then}"
         raise type(error)(f"{who.start}{error}\n{hint}") from None
     so = "" if who.gate else ", so run B is judged alone"
-    return f"there is no baseline '{printable(settings.run_a or '')}' yet{there}{so}"
+    why = f": {str(error).partition(';')[0]}" if isinstance(error, NoDatabase) else ""
+    return f"there is no baseline '{printable(settings.run_a or '')}' yet{there}{so}{why}"
 
 
 def _missing_tag(settings: Settings, error: NoDatabase | NoSuchRun) -> tuple[str, Collection[str]]:

@@ -168,7 +168,7 @@ def _metric_lines(report: CompareReport, rows: Sequence[MetricRow]) -> Iterator[
             else ""
         )
         n = "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
-        figures = filter(None, [numbers, f"{row.conclusion}{p}" if row.delta else "", n])
+        figures = filter(None, [numbers, f"{row.conclusion}{p}" if row.delta or row.in_both else "", n])
         yield Line(f"{name:<{width}} {'  '.join(figures)}", row.direction)
 
 

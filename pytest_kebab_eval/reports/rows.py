@@ -76,10 +76,19 @@ class MetricRow(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Why a small p is no evidence; stands after it."""
+        """Why a small p is no evidence, and what it is of; stands after it."""
         test = self.significance
         is_held_back = test and test.verdict == NO_EVIDENCE and test.p is not None and test.p < ALPHA
-        return ", but the interval has 0" if is_held_back else ""
+        held_back = ", but the interval has 0" if is_held_back else ""
+        return f"{held_back}{f': {self.in_both}' if self.in_both else ''}"
+
+    @property
+    def in_both(self) -> str:
+        """The change that was tested, where it is not the delta: over the queries that both runs measured."""
+        test = self.significance
+        if test is None or not isinstance(test.change, float):
+            return ""
+        return f"{test.change:+.4f} over the {test.n} queries that both measured"
 
 
 def metric_rows(report: CompareReport) -> list[MetricRow]:

@@ -78,6 +78,38 @@ def test_a_failing_gate_says_the_value_the_share_and_the_limit(tmp_path: Path) -
     assert reason.startswith("delta hit@5 is -25.00% (-0.2 of A's 0.8) over 5 queries, not >= -5%")
 
 
+def graded_answers(good: range, answered: range) -> dict[str, Json]:
+    """Twenty queries, some of them answered, and some of these by the rules."""
+    return {
+        f"q{n}": result("c1", answer=answer("yes" if n in good else "no") if n in answered else None)
+        for n in range(20)
+    }
+
+
+@pytest.mark.parametrize("end", ["-0.03", "0 unless p > 0.05"])
+def test_a_change_must_also_hold_over_the_queries_that_both_runs_answered(tmp_path: Path, end: str) -> None:
+    # A answers ten queries, five of them right. B answers ten more, and these are right: 5 of 10, 10 of 20.
+    entries = {f"q{n}": {**C1, "must_contain": ["yes"]} for n in range(20)}
+    a, b = graded_answers(range(5), range(10)), graded_answers(range(10, 20), range(20))
+    report = gated(tmp_path, entries, a, b, f"delta groundedness >= {end}")
+    (found,) = report.gates
+    assert not found.passed
+    assert found.value == -0.5
+    over = "-0.5 over the 10 queries that both runs measured"
+    assert found.reason.startswith(f"delta groundedness is {over}, not >= {end.split(maxsplit=1)[0]}")
+    assert report.deltas is not None
+    assert report.deltas.values["groundedness"] == 0
+    assert report.significance["groundedness"].change == -0.5
+
+
+def test_a_change_of_what_each_run_answered_names_how_many_these_are(tmp_path: Path) -> None:
+    entries = {f"q{n}": {**C1, "must_contain": ["yes"]} for n in range(20)}
+    a, b = graded_answers(range(10), range(10)), graded_answers(range(10), range(20))
+    (found,) = gated(tmp_path, entries, a, b, "delta groundedness >= -0.1").gates
+    assert not found.passed  # the ten that B answers besides are wrong
+    assert found.reason == "delta groundedness is -0.5 over 10 queries of A and 20 of B, not >= -0.1"
+
+
 NO_EVIDENCE_YET = "; chance alone may explain the change (p = 0.5)"  # mid-p: one loss, no win
 
 

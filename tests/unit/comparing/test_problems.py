@@ -87,6 +87,23 @@ def test_runs_without_any_hit_or_answer_are_fine_where_nothing_is_expected(tmp_p
     assert compared(tmp_path, entries, NOTHING, NOTHING).report.problems == ()
 
 
+@pytest.mark.parametrize(
+    ("count", "stored", "is_problem"),
+    [(6, result(), True), (4, result(), False), (6, result(answer=answer()), False)],
+    ids=["six", "few", "with answers"],
+)
+def test_a_baseline_without_a_hit_cannot_lose_any(
+    tmp_path: Path, count: int, stored: Json, is_problem: bool
+) -> None:
+    a = {f"q{n}": stored for n in range(count)}
+    report = compared(tmp_path, expecting(count), a, found(count - 1, "doc")).report
+    (said,) = report.problems if is_problem else report.warnings[:1]
+    assert said.startswith(
+        f"run a, the baseline, has no hit for any of {count} queries that expect something"
+    )
+    assert bool(report.problems) is is_problem
+
+
 # -- every query errored -------------------------------------------------------------------------
 
 
