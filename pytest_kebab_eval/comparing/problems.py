@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
 from pytest_kebab_eval.comparing.replicates import Side, Sides
-from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs
+from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs, reused_ids
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.model import Hit, MatchMode, Value
@@ -68,11 +68,15 @@ def find_problems(
     warnings = [*_partial_alone(golden, sides), *_removed(sides), *_repeated_chunks(sides)]
     if not problems and sides.a:
         (warnings if accepted.few_compared else problems).extend(_few_compared(decisions, scored[0].name))
+    if reused := reused_ids(sides, matcher.mode):
+        (problems if reused[0] else warnings).append(reused[1])
+    if not problems and (empty := _empty_baseline(scored)):
+        (warnings if empty[0] else problems).append(empty[1])
     coarse, is_most = _by_document_alone(golden, sides, decisions, matcher)
     (problems if is_most and not accepted.document_matching else warnings).extend(coarse)
     if not problems:
         checker = _TargetCheck(golden, scored, decisions, matcher)
-        few, text = _nothing_stored(golden, scored) or _empty_baseline(scored) or checker.nothing_found()
+        few, text = _nothing_stored(golden, scored) or checker.nothing_found()
         if text:
             (warnings if few else problems).append(text)
         else:
@@ -138,7 +142,7 @@ def _nothing_stored(golden: GoldenSet, sides: Sequence[ScoredSide]) -> tuple[boo
 
 
 def _empty_baseline(sides: Sequence[ScoredSide]) -> tuple[bool, str] | None:
-    """Whether it is hardly wrong, and a sentence if run A has no hit at all, so that no hit can be lost."""
+    """Whether it may be fine, and a sentence if run A has no hit at all, so that none can be lost."""
     a, b = sides[0], sides[-1]
     if a is b or not b.found or any(score.facts.depth for score, _ in a.scores):
         return None

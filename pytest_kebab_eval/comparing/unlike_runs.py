@@ -102,8 +102,7 @@ def _length_warnings(sides: Sides, mode: MatchMode) -> Iterator[str]:
     a, b = sides.a, sides.b
     if a is None or mode is MatchMode.EXACT:
         return
-    shared = [query_id for query_id in a.card.query_ids() if query_id in b.card]
-    ids = shared[:: max(1, len(shared) // _QUERIES_READ)]
+    ids = _some_queries(a, b)
     lengths_a, lengths_b = _lengths(a, ids), _lengths(b, ids)
     unit = next((unit for unit in _UNITS if unit in lengths_a and unit in lengths_b), None)
     if unit is None:
@@ -117,6 +116,12 @@ def _length_warnings(sides: Sides, mode: MatchMode) -> Iterator[str]:
             " hit@k, mrr, recall@k, recall_all@k, precision@k_chunk, ndcg@k and map; compare them at cutoffs"
             " that hold as much"
         )
+
+
+def _some_queries(a: Side, b: Side) -> Sequence[str]:
+    """Queries of both runs, spread over all of them."""
+    shared = [query_id for query_id in a.card.query_ids() if query_id in b.card]
+    return shared[:: max(1, len(shared) // _QUERIES_READ)]
 
 
 def _lengths(side: Side, query_ids: Iterable[str]) -> Mapping[str, Sequence[float]]:
@@ -139,6 +144,52 @@ def _mean(lengths: Sequence[float]) -> float:
 
 def _name(side: Side) -> str:
     return printable(side.cards[0].run.run_id)
+
+
+# -- ids that mean something else ------------------------------------------------------------------
+
+_FEW_TEXTS, _ENOUGH_TEXTS = 5, 10  # of chunks that both runs found
+_MANY_REUSED, _MOST_REUSED = 0.1, 0.5
+_SAME_CHUNK = 0.5  # of the shorter text: one that was edited shares more
+
+
+def reused_ids(sides: Sides, mode: MatchMode) -> tuple[bool, str] | None:
+    """Whether these are most, and a sentence if ids of chunks are of other texts in B than in A.
+
+    A chunk is known by its id and its chunker's version. Ids that count chunks are given again when these are
+    cut otherwise, and a passage that is lost is taken for found where the version stays the same.
+    """
+    a, b = sides.a, sides.b
+    ids = _some_queries(a, b) if a and mode is MatchMode.EXACT else ()
+    if a is None or not any(hit.text for query_id in ids[:1] for hit in a.hits(query_id)):
+        return None
+    in_a, in_b = _texts(a, ids), _texts(b, ids)
+    known = in_a.keys() & in_b.keys()
+    reused = sorted(chunk_id for chunk_id in known if _is_another(in_a[chunk_id], in_b[chunk_id]))
+    if len(known) < _FEW_TEXTS or len(reused) < _MANY_REUSED * len(known):
+        return None
+    first = reused[0]
+    is_most = len(known) >= _ENOUGH_TEXTS and len(reused) >= _MOST_REUSED * len(known)
+    return is_most, (
+        f"{len(reused)} of {len(known)} chunk ids that both runs found have another text in B than in A, such"
+        f" as '{brief(first, 60)}' ('{brief(in_a[first], 40)}', '{brief(in_b[first], 40)}'): a lost one may"
+        " pass for found; record another chunker_version where chunks are cut otherwise"
+    )
+
+
+def _texts(side: Side, query_ids: Iterable[str]) -> dict[str, str]:
+    side.stored.will_ask(query_ids)
+    hits = (hit for query_id in query_ids for hit in side.hits(query_id)[:_HITS_READ])
+    return {hit.chunk_id: hit.text for hit in hits if hit.chunk_id and hit.text}
+
+
+def _is_another(before: str, after: str) -> bool:
+    if before == after:
+        return False
+    from pytest_kebab_eval.matching.shingles import shared_part
+
+    shared = shared_part(before, after)
+    return shared is not None and shared < _SAME_CHUNK
 
 
 # -- runs that were stored to other depths ---------------------------------------------------------

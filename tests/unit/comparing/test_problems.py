@@ -13,7 +13,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.reports.wording import failed_queries
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, answer, make_database, result, write_golden
+from tests.builders import Json, answer, hit, make_database, result, write_golden
 
 
 def compared(
@@ -97,11 +97,58 @@ def test_a_baseline_without_a_hit_cannot_lose_any(
 ) -> None:
     a = {f"q{n}": stored for n in range(count)}
     report = compared(tmp_path, expecting(count), a, found(count - 1, "doc")).report
-    (said,) = report.problems if is_problem else report.warnings[:1]
+    (said, *_) = report.problems if is_problem else report.warnings
     assert said.startswith(
         f"run a, the baseline, has no hit for any of {count} queries that expect something"
     )
     assert bool(report.problems) is is_problem
+
+
+# -- ids that mean something else ----------------------------------------------------------------
+
+
+def with_texts(count: int, shifted_from: int, text: str = "") -> dict[str, Json]:
+    """Queries that each find their chunk; from one on, its text is that of another."""
+
+    def said(number: int) -> str:
+        return text or " ".join(f"{word} {number}{number}" for word in ("alpha", "beta", "gamma", "delta"))
+
+    return {
+        f"q{n}": result(hit(f"doc{n}", text=said(n + 100 if n >= shifted_from else n))) for n in range(count)
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "shifted_from", "problems", "warnings"),
+    [
+        (12, 0, 1, 0),
+        (12, 6, 1, 0),
+        (12, 7, 0, 1),  # five of twelve
+        (12, 11, 0, 0),  # one of twelve: it may have been rewritten
+        (8, 0, 0, 1),  # of so few ids
+        (4, 0, 0, 0),
+    ],
+)
+def test_ids_that_have_another_text_in_b_are_not_taken_for_the_same_chunks(
+    tmp_path: Path, count: int, shifted_from: int, problems: int, warnings: int
+) -> None:
+    a, b = with_texts(count, count), with_texts(count, shifted_from)
+    report = compared(tmp_path, expecting(count), a, b).report
+    said = (
+        f"{count - shifted_from} of {count} chunk ids that both runs found have another text in B than in A"
+    )
+    assert [sum(said in line for line in lines) for lines in (report.problems, report.warnings)] == [
+        problems,
+        warnings,
+    ]
+
+
+@pytest.mark.parametrize("edit", ["", " and a sentence more"])
+def test_chunks_that_were_edited_keep_their_ids(tmp_path: Path, edit: str) -> None:
+    text = "Rotate the keys every ninety days, and revoke those that nobody used since the last rotation."
+    a, b = with_texts(12, 12, text), with_texts(12, 12, text + edit)
+    report = compared(tmp_path, expecting(12), a, b).report
+    assert (report.problems, report.warnings) == ((), ())
 
 
 # -- every query errored -------------------------------------------------------------------------
