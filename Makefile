@@ -80,7 +80,7 @@ $(BENCH_VENV)/.installed: pyproject.toml $(VENV)/.package
 	@touch $@
 
 BENCH ?= --output docs/performance.md
-bench: $(BENCH_VENV)/.installed ## measure the promises on speed; an hour, and 15 GB of disk; less with BENCH=--quick
+bench: $(BENCH_VENV)/.installed ## measure the promises on speed; a quarter of an hour on a machine with nothing else to do, and 15 GB of disk; less with BENCH=--quick
 	$(BENCH_VENV)/bin/python benchmarks/bench.py $(BENCH)
 
 MATCHING ?=
