@@ -40,12 +40,7 @@ CAUSES = {
 
 _XFAIL = "xfail"  # stands for a check where a query fails because it no longer does
 MOVEMENT = ("overlap@10", "rbo")
-_RANK_WORDS = {
-    ComparisonKind.WIN: "better",
-    ComparisonKind.DRAW: "the same",
-    ComparisonKind.LOSS: "worse",
-    ComparisonKind.REGRESSION: "no longer found",
-}
+_RANK_KINDS = (ComparisonKind.WIN, ComparisonKind.DRAW, ComparisonKind.LOSS, ComparisonKind.REGRESSION)
 NAMES_SHOWN = 3
 
 
@@ -217,12 +212,14 @@ def verdict_effect(report: CompareReport) -> str:
 
 def rank_changes(report: CompareReport) -> str:
     """`ranks of the first correct hit: 2 better, 4 the same, …`, and what is rare."""
-    new = report.count(ComparisonKind.NEW)
-    counts = [f"{report.count(kind)} {words}" for kind, words in _RANK_WORDS.items()]
+    new, kinds = report.count(ComparisonKind.NEW), {q.query_id: q.kind for q in report.per_query}
+    both = sum(kinds.get(query_id) is ComparisonKind.DRAW for query_id in report.missed)
+    same = f"the same ({both} of them found in neither run)" if both else "the same"
+    words = zip(_RANK_KINDS, ("better", same, "worse", "no longer found"), strict=True)
+    counts = [f"{report.count(kind)} {said}" for kind, said in words]
     partial = sum(query.is_partial_loss for query in report.per_query)
-    counts += [f"{new} new"] if new else []
-    counts += [counted(partial, "partial loss")] if partial else []
-    return f"ranks of the first correct hit: {', '.join(counts)}"
+    rare = f", {new} new" * bool(new) + f", {counted(partial, 'partial loss')}" * bool(partial)
+    return f"ranks of the first correct hit: {', '.join(counts)}{rare}"
 
 
 def coverage(report: CompareReport) -> str | None:

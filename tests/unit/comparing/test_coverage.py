@@ -11,8 +11,8 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.reports.as_markdown import render_report_md
 from pytest_kebab_eval.reports.wording import check_noise, headline, rank_changes
-from tests.builders import Json, hit, result
-from tests.unit.comparing.conftest import Sides, comparison, failing, rates_of, runs
+from tests.builders import Json, answer, hit, result
+from tests.unit.comparing.conftest import C1, Sides, compared_all, comparison, failing, rates_of, runs
 from tests.unit.comparing.test_checks_of_b import judged, outcome
 
 TWO: Json = {"expected_chunk_ids": ["c1", "c2"]}
@@ -244,3 +244,11 @@ def test_the_run_that_is_shown_of_b_is_one_that_lost_the_target(sides: Sides) ->
     expecting_two(sides, require="all")
     evaluation = sides.evaluate(runs("q1", *[BOTH] * 5), runs("q1", BOTH, *[ONE] * 4))
     assert comparison(evaluation).lost == ("c2",)
+
+
+def test_queries_that_neither_run_found_are_told_from_those_that_both_did(tmp_path: Path) -> None:
+    # q3 refuses in both: nothing is to be found there.
+    entries = {"q1": C1, "q2": C1, "q3": {"expected_doc_ids": []}}
+    run = {"q1": result("c1"), "q2": result("x"), "q3": result(answer=answer(grounded=False))}
+    said = "0 better, 3 the same (1 of them found in neither run), 0 worse, 0 no longer found"
+    assert rank_changes(compared_all(tmp_path, entries, run, run)).endswith(said)
