@@ -150,14 +150,16 @@ def _name(side: Side) -> str:
 
 _FEW_TEXTS, _ENOUGH_TEXTS = 5, 10  # of chunks that both runs found
 _MANY_REUSED, _MOST_REUSED = 0.1, 0.5
+_REUSED_TRACED = 20  # ids whose text is looked for under another id of A
 _SAME_CHUNK = 0.5  # of the shorter text: one that was edited shares more
 
 
 def reused_ids(sides: Sides, mode: MatchMode) -> tuple[bool, str] | None:
-    """Whether these are most, and a sentence if ids of chunks are of other texts in B than in A.
+    """Whether it is sure of most, and a sentence if ids of chunks are of other texts in B than in A.
 
     A chunk is known by its id and its chunker's version. Ids that count chunks are given again when these are
-    cut otherwise, and a passage that is lost is taken for found where the version stays the same.
+    cut otherwise, and a passage that is lost is taken for found where the version stays the same. It is sure
+    where one has the text that another had, since a text may also have been written anew.
     """
     a, b = sides.a, sides.b
     ids = _some_queries(a, b) if a and mode is MatchMode.EXACT else ()
@@ -165,15 +167,26 @@ def reused_ids(sides: Sides, mode: MatchMode) -> tuple[bool, str] | None:
         return None
     in_a, in_b = _texts(a, ids), _texts(b, ids)
     known = in_a.keys() & in_b.keys()
-    reused = sorted(chunk_id for chunk_id in known if _is_another(in_a[chunk_id], in_b[chunk_id]))
+    reused = sorted(chunk_id for chunk_id in known if not _is_same_chunk(in_a[chunk_id], in_b[chunk_id]))
     if len(known) < _FEW_TEXTS or len(reused) < _MANY_REUSED * len(known):
         return None
-    first = reused[0]
+    moved = next(
+        (
+            (chunk_id, other)
+            for chunk_id in reused[:_REUSED_TRACED]
+            for other, text in in_a.items()
+            if other != chunk_id and _is_same_chunk(text, in_b[chunk_id])
+        ),
+        None,
+    )
+    example = f"'{brief(reused[0], 60)}' ('{brief(in_a[reused[0]], 40)}', '{brief(in_b[reused[0]], 40)}')"
+    if moved:
+        example = f"'{brief(moved[0], 60)}', which has that of '{brief(moved[1], 60)}'"
     is_most = len(known) >= _ENOUGH_TEXTS and len(reused) >= _MOST_REUSED * len(known)
-    return is_most, (
+    return is_most and moved is not None, (
         f"{len(reused)} of {len(known)} chunk ids that both runs found have another text in B than in A, such"
-        f" as '{brief(first, 60)}' ('{brief(in_a[first], 40)}', '{brief(in_b[first], 40)}'): a lost one may"
-        " pass for found; record another chunker_version where chunks are cut otherwise"
+        f" as {example}: a lost chunk may pass for found; record another chunker_version where chunks are cut"
+        " otherwise"
     )
 
 
@@ -183,13 +196,13 @@ def _texts(side: Side, query_ids: Iterable[str]) -> dict[str, str]:
     return {hit.chunk_id: hit.text for hit in hits if hit.chunk_id and hit.text}
 
 
-def _is_another(before: str, after: str) -> bool:
+def _is_same_chunk(before: str, after: str) -> bool:
     if before == after:
-        return False
+        return True
     from pytest_kebab_eval.matching.shingles import shared_part
 
     shared = shared_part(before, after)
-    return shared is not None and shared < _SAME_CHUNK
+    return shared is None or shared >= _SAME_CHUNK
 
 
 # -- runs that were stored to other depths ---------------------------------------------------------

@@ -107,14 +107,15 @@ def test_a_baseline_without_a_hit_cannot_lose_any(
 # -- ids that mean something else ----------------------------------------------------------------
 
 
-def with_texts(count: int, shifted_from: int, text: str = "") -> dict[str, Json]:
-    """Queries that each find their chunk; from one on, its text is that of another."""
+def with_texts(count: int, shifted_from: int, text: str = "", by: int = 1) -> dict[str, Json]:
+    """Queries that each find their chunk; from one on, its text is that of another, or of none."""
 
     def said(number: int) -> str:
         return text or " ".join(f"{word} {number}{number}" for word in ("alpha", "beta", "gamma", "delta"))
 
     return {
-        f"q{n}": result(hit(f"doc{n}", text=said(n + 100 if n >= shifted_from else n))) for n in range(count)
+        f"q{n}": result(hit(f"doc{n}", text=said((n + by) % 90 if n >= shifted_from else n)))
+        for n in range(count)
     }
 
 
@@ -141,6 +142,14 @@ def test_ids_that_have_another_text_in_b_are_not_taken_for_the_same_chunks(
         problems,
         warnings,
     ]
+
+
+def test_ids_that_have_new_texts_are_a_warning_as_these_may_have_been_written_anew(tmp_path: Path) -> None:
+    report = compared(tmp_path, expecting(12), with_texts(12, 12), with_texts(12, 0, by=40)).report
+    assert report.problems == ()
+    assert any(
+        "12 of 12 chunk ids that both runs found have another text" in line for line in report.warnings
+    )
 
 
 @pytest.mark.parametrize("edit", ["", " and a sentence more"])
