@@ -228,7 +228,7 @@ class Expected(NamedTuple):
 def expected_outcome(project: Project) -> Expected:
     """Judge both comparisons without another plugin, and check that they are what is needed here."""
     project.write({})
-    lost, same = project.pytest(b="candidate"), project.pytest(b="baseline")
+    lost, same = project.pytest(b="candidate"), project.pytest(b="rechunked")
     messages = dict(_FAILED.findall(lost.output))
     if (lost.code, same.code, len(messages), len(lost.failed)) != (1, 0, 2, 2):
         raise RuntimeError(f"the example is not as expected:\n{lost.output}\n{same.output}")
@@ -239,7 +239,7 @@ def differences(project: Project, plugin: Plugin, expected: Expected) -> Iterato
     """What the gate does otherwise beside this plugin."""
     project.write(plugin.files)
     (project.directory / "out").mkdir(exist_ok=True)
-    same = project.pytest(*plugin.args, b="baseline")
+    same = project.pytest(*plugin.args, b="rechunked")
     if same.code != 0 or same.failed:
         yield f"exit code {same.code} without a regression: {_last_line(same.output)}"
     shutil.rmtree(project.directory / "out")
