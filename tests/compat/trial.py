@@ -277,7 +277,7 @@ def first_gate(python: Path) -> Iterator[str]:
             code, output = run(python.parent / program, *args, cwd=Path(directory))
             if code:
                 yield f"exit code {code} of {program} {args[0]}: {_last_line(output)}"
-        if "7 passed" not in output:  # 3 recording tests, 3 queries, 1 gate
+        if "4 passed, 3 skipped" not in output:  # 3 queries and a gate; 3 tests have nothing to record
             yield f"not all of the first gate passed: {_last_line(output)}"
 
 
