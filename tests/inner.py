@@ -77,10 +77,10 @@ def _fixtures_of(kind: Any) -> list[str]:
 
 
 def _hook_names(holder: object) -> list[str]:
-    """`dir`, but only what can be a hook of pytest."""
+    """`dir`, but of pytest and the plugins above only what can be a hook of pytest; others have their own."""
     kind, home = _kind_of(holder)
     if not _is_installed(home):
-        return [name for name in dir(holder) if name.startswith("pytest_")]
+        return dir(holder)
     own = () if kind is holder else getattr(holder, "__dict__", ())
     return [*_hooks_of(kind), *(name for name in own if name.startswith("pytest_"))]
 

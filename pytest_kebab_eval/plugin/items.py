@@ -100,7 +100,7 @@ class FailureReports:
 
 # -- names ---------------------------------------------------------------------------------------
 
-_QUERY, _GATE, _SNAPSHOT, _SESSION = "query", "gate", "snapshot[compare-report]", "kebab[session]"
+_QUERY, _GATE, _SNAPSHOT, SESSION_NAME = "query", "gate", "snapshot[compare-report]", "kebab[session]"
 
 
 def query_name(query: GoldenQuery) -> str:
@@ -165,7 +165,7 @@ class GoldenFile(pytest.File):
 
     def make_session_item(self, reasons: Sequence[str]) -> SessionItem:
         """The item for what fails the session beside its queries and gates; it is never collected."""
-        return cast("SessionItem", self._item(SessionItem, _SESSION, text="\n".join(reasons)))
+        return cast("SessionItem", self._item(SessionItem, SESSION_NAME, text="\n".join(reasons)))
 
     def _item(self, kind: type[KebabItem], name: str, **more: Any) -> KebabItem:
         # The node id is given: pytest would take the brackets for a part of the name, and

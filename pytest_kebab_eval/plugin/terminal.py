@@ -11,7 +11,13 @@ import pytest
 
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.plugin.controller import describe_unreadable
-from pytest_kebab_eval.plugin.items import gate_name, has_syrupy, is_snapshot_compared, query_name
+from pytest_kebab_eval.plugin.items import (
+    SESSION_NAME,
+    gate_name,
+    has_syrupy,
+    is_snapshot_compared,
+    query_name,
+)
 from pytest_kebab_eval.reports.as_text import Line, annotate, query_lines, summary
 from pytest_kebab_eval.reports.failures import FailedQuery, review_hint
 from pytest_kebab_eval.reports.publishing import ShownEvidence
@@ -110,7 +116,8 @@ class TerminalSummary:
                 for query in self._source.load_golden().queries
                 if (verdict := self._kebab.find_verdict(query)).reason and query_name(query) in failed
             )
-            for annotation in annotate(settings.golden, gates, queries, workspace, report.problems):
+            problems = report.problems if SESSION_NAME in failed else ()
+            for annotation in annotate(settings.golden, gates, queries, workspace, problems):
                 terminal.write_line(printable(annotation))  # a command, and ours
 
 

@@ -69,14 +69,14 @@ def test_elsewhere_only_ours_annotates_if_asked_to(run: Run) -> None:
     assert annotated(run("-p", "no:pretty", "--kebab-annotations=on")) == [OURS]
 
 
-def test_what_is_no_failure_of_an_item_is_annotated_by_ours(project: Project, actions: None) -> None:
+def test_what_fails_the_session_as_a_whole_is_annotated_once(project: Project, actions: None) -> None:
     pytest.importorskip("pytest_github_actions_annotate_failures")
     ids = [f"q{n}" for n in range(5)]
     found = {query_id: result("184") for query_id in ids}
     project.write_golden(*({"id": name, "expected_chunk_ids": ["doc184"]} for name in ids))
     project.make_database(A=found, B=found)
     (line,) = annotated(project.pytest_subprocess(*ALONE, "-p", "no:pretty"))
-    assert "title=kebab-eval::nothing was measured" in line
+    assert "::kebab[session]%0A%0Anothing was measured" in line
 
 
 # -- Allure --------------------------------------------------------------------------------------
