@@ -57,7 +57,8 @@ def forest(rows: Iterable[MetricRow]) -> Forest | None:
     """The deltas of the metrics that are drawn."""
     changes: list[tuple[MetricRow, float, list[float]]] = []  # the delta and the ends of its interval
     for row in rows:
-        drawn = row.delta
+        tested = row.significance.change if row.significance else None
+        drawn = tested if isinstance(tested, float) else row.delta  # what the interval is of
         if drawn is not None and row.significance and not row.not_comparable:
             ends = (row.significance.low, row.significance.high)
             changes.append((row, drawn, [end for end in ends if end is not None]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
-from tests.builders import result
+from tests.builders import answer, result
 from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
 
 # -- the charts ----------------------------------------------------------------------------------
@@ -78,6 +78,22 @@ def test_a_delta_stands_at_its_place_between_the_ends_of_the_scale(tmp_path: Pat
     # the scale is the largest there is, ±1, and -0.5 is at 50 - 48 · 0.5 = 26 % of the width.
     assert "-0.5000" in row
     assert 'cx="26.00%"' in row
+
+
+def test_what_changed_over_the_queries_that_both_answered_is_drawn_and_said(tmp_path: Path) -> None:
+    # A answers ten queries, five of them right. B answers ten more, and these are right: 0.5 in both runs.
+    ids = [f"q{n:02}" for n in range(20)]
+    yes, no = result("c1", answer=answer("yes")), result("c1", answer=answer("no"))
+    page = rendered(
+        tmp_path,
+        [FINDS_C1 | {"id": query_id, "must_contain": ["yes"]} for query_id in ids],
+        a=dict.fromkeys(ids[:5], yes) | dict.fromkeys(ids[5:10], no) | dict.fromkeys(ids[10:], result("c1")),
+        b=dict.fromkeys(ids[:10], no) | dict.fromkeys(ids[10:], yes),
+    )
+    row = metric(page, "answer rules")
+    assert "-0.5000 over the 10 queries that both measured" in row
+    (place,) = re.findall(r'cx="([\d.]+)%"', row)
+    assert float(place) < 50  # where 0 is
 
 
 def test_each_move_between_ranks_is_one_line_and_the_lost_ones_are_drawn_on_top(tmp_path: Path) -> None:
