@@ -1,4 +1,4 @@
-"""How compared runs are unlike: broken recordings, hits of another depth or length, labels, settings.
+"""How compared runs are unlike: broken recordings, reused ids, depth and length of hits, labels, settings.
 
 A broken one of several would make every loss look like noise, and chunks cut finer or coarser move metrics.
 """
@@ -163,8 +163,8 @@ def reused_ids(sides: Sides, mode: MatchMode) -> tuple[bool, str] | None:
     """
     a, b = sides.a, sides.b
     ids = _some_queries(a, b) if a and mode is MatchMode.EXACT else ()
-    if a is None or not any(hit.text for query_id in ids[:1] for hit in a.hits(query_id)):
-        return None
+    if a is None or not any(hit.text for hit in next(filter(None, map(a.hits, ids)), ())):
+        return None  # the first result that has hits tells whether texts are stored
     in_a, in_b = _texts(a, ids), _texts(b, ids)
     known = in_a.keys() & in_b.keys()
     reused = sorted(chunk_id for chunk_id in known if not _is_same_chunk(in_a[chunk_id], in_b[chunk_id]))

@@ -144,6 +144,12 @@ def test_ids_that_have_another_text_in_b_are_not_taken_for_the_same_chunks(
     ]
 
 
+def test_ids_that_mean_something_else_are_seen_though_the_first_query_errored(tmp_path: Path) -> None:
+    a = with_texts(12, 12) | {"q0": result(error="timeout")}
+    (problem,) = compared(tmp_path, expecting(12), a, with_texts(12, 0)).report.problems
+    assert problem.startswith("11 of 11 chunk ids that both runs found have another text in B than in A")
+
+
 def test_ids_that_have_new_texts_are_a_warning_as_these_may_have_been_written_anew(tmp_path: Path) -> None:
     report = compared(tmp_path, expecting(12), with_texts(12, 12), with_texts(12, 0, by=40)).report
     assert report.problems == ()
