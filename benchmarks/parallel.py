@@ -252,7 +252,7 @@ def stores(given: argparse.Namespace, directory: Path) -> Iterator[str]:
     from pytest_kebab_eval.store.exports import export_run
 
     database = directory / "kebab.sqlite"
-    for name in ("kebab.sqlite", "run.jsonl", "run.jsonl.gz", "run.parquet"):
+    for name in ("kebab.sqlite", "run.jsonl", "run.jsonl.gz"):
         path = directory / name
         if path != database and not path.is_file():
             export_run(database, "a", path)

@@ -50,7 +50,6 @@ ONLY_IN = {
     "_pytest": {"plugin"},
     "syrupy": {"plugin"},
     "sqlite3": {"store"},
-    "pyarrow": {"store"},
     "distributed": {"parallel"},
     "psycopg": {"store"},
     "yaml": {"golden"},

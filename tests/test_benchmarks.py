@@ -185,12 +185,9 @@ def test_each_step_of_a_comparison_in_parts_is_measured(tmp_path: Path) -> None:
 
 
 def test_reading_is_measured_for_each_kind_of_file(tmp_path: Path) -> None:
-    pytest.importorskip(
-        "pyarrow", reason="pyarrow is not installed: pip install 'pytest-kebab-eval[parquet]'"
-    )
     command = ("parallel.py", tmp_path, "--queries", "100", "--stores")
     found = [line.split("|")[1].strip() for line in run_script(*command, cwd=tmp_path).splitlines()[2:]]
-    assert found == ["kebab.sqlite", "run.jsonl", "run.jsonl.gz", "run.parquet"]
+    assert found == ["kebab.sqlite", "run.jsonl", "run.jsonl.gz"]
 
 
 def test_blame_is_measured_against_reading_once(tmp_path: Path) -> None:

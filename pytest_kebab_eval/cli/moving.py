@@ -86,7 +86,7 @@ def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str |
 def export(run: str, file: Path, **given: Any) -> None:
     """Write a run to a text file, to commit, compare or import.
 
-    FILE ends in .jsonl, .jsonl.gz or .parquet. The first line has the run's row, each other line a result as
+    FILE ends in .jsonl or .jsonl.gz. The first line has the run's row, each other line a result as
     it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it is. A
     file that is no export is not replaced.
     """

@@ -22,7 +22,6 @@ from pytest_kebab_eval.store import Address, backend_of
 from pytest_kebab_eval.store.address import is_export
 from pytest_kebab_eval.store.exports import export_file, raw_run
 from pytest_kebab_eval.store.exports.lines import is_header
-from pytest_kebab_eval.store.exports.parquet import is_parquet
 from pytest_kebab_eval.store.recorder import check_names
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text.progress import Advancing, Progress
@@ -108,7 +107,5 @@ def find_export(source: Source) -> Iterator[Path | None]:
 
 def _is_exported(path: Path) -> bool:
     """Whether the file begins as an export does."""
-    if is_parquet(path):
-        return path.exists()
     _, line = next(Source(str(path)).lines(), (0, b""))
     return is_header(line)

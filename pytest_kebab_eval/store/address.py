@@ -34,11 +34,7 @@ class PostgresAddress:
 
 
 Address = Path | PostgresAddress
-EXPORT_ENDINGS = (
-    ".jsonl",
-    ".jsonl.gz",
-    ".parquet",
-)  # of exported runs; others are SQLite files
+EXPORT_ENDINGS = (".jsonl", ".jsonl.gz")  # of exported runs; others are SQLite files
 
 
 def is_export(address: Address) -> bool:

@@ -22,7 +22,6 @@ from pytest_kebab_eval.store.address import Address, is_export, missing_director
 from pytest_kebab_eval.store.database import RawRun, Rows
 from pytest_kebab_eval.store.exports.lines import (
     VERSION,
-    ExportFile,
     Header,
     LinesFile,
     RunRow,
@@ -30,7 +29,6 @@ from pytest_kebab_eval.store.exports.lines import (
     write_header,
     write_row,
 )
-from pytest_kebab_eval.store.exports.parquet import ParquetFile, is_parquet, pyarrow, write_parquet
 from pytest_kebab_eval.store.sqlite import SqliteStore
 from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
 from pytest_kebab_eval.text import printable, shown_path
@@ -64,17 +62,17 @@ class ExportedRun(Backend):
     remove_runs = remove_run = give_back_room = tag = _refuse
 
 
-def export_file(path: Path) -> ExportFile:
+def export_file(path: Path) -> LinesFile:
     """The file of an export; a `NoDatabase` if it is not there."""
     if not path.exists():
         raise NoDatabase(
             f"there is no exported run {shown_path(path)}; name a database with --kebab-db=FILE, or make it"
             " with kebab-eval export"
         )
-    return ParquetFile(path) if is_parquet(path) else LinesFile(path)
+    return LinesFile(path)
 
 
-def raw_run(file: ExportFile) -> RawRun:
+def raw_run(file: LinesFile) -> RawRun:
     """The run of an export; its results are read when they are asked for."""
     run = file.header.run
     names = (run.run_id, run.suite, run.config_snapshot_json, run.commit_hash, run.created_at)
@@ -90,9 +88,7 @@ def export_run(db: Address, run_id: str, path: Path) -> None:
     A file that is there and is no export stays.
     """
     if not is_export(path):
-        raise InputError(f"{shown_path(path)} must end in .jsonl, .jsonl.gz or .parquet")
-    if is_parquet(path):
-        pyarrow()  # or an error, before anything is read
+        raise InputError(f"{shown_path(path)} must end in .jsonl or .jsonl.gz")
     if missing := missing_directory(path):
         raise InputError(f"cannot write {shown_path(path)}: {missing}")
     if path.exists() and not is_stream(path) and not _begins_as_export(path):
@@ -100,8 +96,7 @@ def export_run(db: Address, run_id: str, path: Path) -> None:
     with open_database(db) as database, _new_file(path) as out:
         count = database.result_count(run_id)
         run = _without_secrets(database.raw_run(run_id))
-        write = write_parquet if is_parquet(path) else _write_lines
-        written = write(out, Header(VERSION, RunRow(*run[:-1]), count), _in_order(run))
+        written = _write_lines(out, Header(VERSION, RunRow(*run[:-1]), count), _in_order(run))
         if written != count:
             raise DatabaseError(f"{written} of {count} results could be read; the run has changed")
 
@@ -118,8 +113,6 @@ def _without_secrets(run: RawRun) -> RawRun:
 
 def _begins_as_export(file: Path) -> bool:
     try:
-        if is_parquet(file):
-            return ParquetFile(file).header is not None
         with file.open("rb") as raw:
             opened = gzip.GzipFile(fileobj=raw) if file.name.lower().endswith(".gz") else raw
             return is_header(opened.read(100))

@@ -9,7 +9,6 @@ import gzip
 import io
 import re
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -163,31 +162,18 @@ def unpacks_to_too_much(name: str) -> DatabaseError:
     )
 
 
-class ExportFile(ABC):
-    """The results of an exported run, in the order of their ids; the file is read anew each time."""
+class LinesFile:
+    """The results of an exported run, one a line, by id; the file is read anew each time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._name = shown_path(path)
-
-    @property
-    @abstractmethod
-    def header(self) -> Header:
-        """What the file says of the run."""
-
-    @abstractmethod
-    def _rows(self) -> Iterator[tuple[str, bytes, int]]:
-        """The results as they are there, with the bytes that each takes."""
 
     def __len__(self) -> int:
         return self.header.results
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         return checked_rows(self._rows(), self._name, len(self), self._path.stat().st_size)
-
-
-class LinesFile(ExportFile):
-    """An export with a line for each result."""
 
     @cached_property
     def header(self) -> Header:

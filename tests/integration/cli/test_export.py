@@ -64,7 +64,7 @@ def test_a_committed_baseline_gates_with_pytest(project: Project) -> None:
     ("args", "message"),
     [
         (("nobody", "x.jsonl"), "nobody"),
-        (("A", "x.sqlite"), "x.sqlite must end in .jsonl, .jsonl.gz or .parquet"),
+        (("A", "x.sqlite"), "x.sqlite must end in .jsonl or .jsonl.gz"),
         (
             ("A", "missing/x.jsonl"),
             "cannot write missing/x.jsonl: the directory missing does not exist; make it first",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import sqlite3
-import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -24,11 +22,6 @@ from pytest_kebab_eval.store.exports import export_run, lines
 from pytest_kebab_eval.store.exports.lines import read_row, write_row
 from tests.builders import make_database, result
 from tests.stores import Store
-
-has_pyarrow = importlib.util.find_spec("pyarrow") is not None
-needs_pyarrow = pytest.mark.skipif(
-    not has_pyarrow, reason="pyarrow is not installed: pip install 'pytest-kebab-eval[parquet]'"
-)
 
 ODD = {
     "q1": '{"query_id": "q1", "hits_top_k": []}',
@@ -62,7 +55,7 @@ def odd(tmp_path: Path) -> Path:
     return db
 
 
-NAMES = ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ", pytest.param("run.parquet", marks=needs_pyarrow)]
+NAMES = ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,7 +127,7 @@ IDS = ("Z", "a", "b", "é", "日")
 @given(
     names=st.sets(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), min_size=1, max_size=12),
     bounds=st.tuples(st.text(max_size=2), st.one_of(st.none(), st.text(max_size=2))),
-    ending=st.sampled_from([".jsonl", ".jsonl.gz", *([".parquet"] if has_pyarrow else [])]),
+    ending=st.sampled_from([".jsonl", ".jsonl.gz"]),
 )
 def test_an_export_gives_the_results_that_the_database_gives(
     names: set[str], bounds: tuple[str, str | None], ending: str
@@ -298,49 +291,3 @@ def test_an_export_that_is_damaged_is_not_imported_in_part(tmp_path: Path, odd: 
     with pytest.raises(DatabaseError, match="9 of 10 results"):
         import_export(path, tmp_path / "new.sqlite")
     assert not (tmp_path / "new.sqlite").exists()
-
-
-# -- Parquet -------------------------------------------------------------------------------------
-
-
-def test_without_pyarrow_it_is_said_what_to_install(
-    tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"pip install 'pytest-kebab-eval\[parquet\]'"):
-        export_run(odd, "a", tmp_path / "run.parquet")
-    (tmp_path / "run.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"pip install 'pytest-kebab-eval\[parquet\]'"):
-        read_all(tmp_path / "run.parquet")
-
-
-@needs_pyarrow
-def test_results_of_parquet_are_read_group_by_group(tmp_path: Path) -> None:
-    stored = {f"q{number:04}": result(f"c{number}") for number in range(2_500)}
-    db = make_database(tmp_path / "db.sqlite", a=stored)
-    export_run(db, "a", tmp_path / "run.parquet")
-    with open_database(tmp_path / "run.parquet") as exported, open_database(db) as database:
-        assert [*exported.results("a")] == [*database.results("a")]
-
-
-@needs_pyarrow
-def test_parquet_of_something_else_is_no_export(tmp_path: Path, odd: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    path = tmp_path / "run.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), path)
-    with pytest.raises(DatabaseError, match="this is no exported run: it does not begin as"):
-        read_all(path)
-    with pytest.raises(InputError, match="is there already and is no exported run"):
-        export_run(odd, "a", path)
-    path.write_bytes(b"no Parquet")
-    with pytest.raises(DatabaseError, match=r"cannot read .*run\.parquet: "):
-        read_all(path)
-
-
-@needs_pyarrow
-def test_an_export_in_parquet_is_replaced(tmp_path: Path, odd: Path) -> None:
-    for _ in range(2):
-        export_run(odd, "a", tmp_path / "run.parquet")
-    assert import_export(tmp_path / "run.parquet", tmp_path / "new.sqlite") == ("a", len(ODD))
