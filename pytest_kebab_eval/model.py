@@ -155,12 +155,11 @@ class Recorded(Value, frozen=True, omit_defaults=True):
     branch: str | None = None
     dirty: bool | None = None  # whether files had uncommitted changes
     partial: str | None = None  # the selection that it was recorded from, such as `-k sunday`
-    by: str | None = None  # `bisect`, which records old commits
 
     @property
     def is_partial(self) -> bool:
-        """Whether the run does not stand for its time: it is of a selection, or of an old commit."""
-        return self.partial is not None or self.by is not None
+        """Whether the run does not stand for its time, being of a selection."""
+        return self.partial is not None
 
 
 class Run(Value, frozen=True):

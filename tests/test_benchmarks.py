@@ -221,30 +221,6 @@ def test_intervals_hold_and_shards_are_no_change_in_simulated_comparisons(tmp_pa
     assert all(row[-1] == "0 |" for row in rows if "%" in row[2] and len(row) == 6)  # none is contradicted
 
 
-def test_the_right_run_is_blamed_in_simulated_histories_and_coins_seldom_are(tmp_path: Path) -> None:
-    script = (
-        "from over_time import *\n"
-        "print(*blame((1.0, 0.0), 5, 10, 20)[:3], blame((1.0, 0.1), 10, 20, 100).in_set)\n"
-        "print(culprits(0.5, 20, 100)[1], bisect((1.0, 0.0), 16, 3, 5).right)\n"
-    )
-    shares = [float(share) for share in run(script, cwd=tmp_path).split()]
-    by_last_loss, named, in_set, under_luck, culprits, bisected = shares
-    assert (by_last_loss, named, in_set) == (1.0, 1.0, 1.0)
-    assert under_luck >= 0.9
-    assert culprits <= 0.05
-    assert bisected == 1.0
-
-
-def test_simulated_suites_seldom_drift_by_noise_and_a_loss_is_seen(tmp_path: Path) -> None:
-    script = (
-        "from over_time import *\n"
-        "print(false_alarms(Queries(100, 0.4), 'hit@5', 40), len(delays(Queries(200, 0.1), 0.01, 5)[0]))\n"
-    )
-    alarms, seen = run(script, cwd=tmp_path).split()
-    assert float(alarms) <= 0.125  # of 40; at 5 % that or less in 98 % of such tests
-    assert seen == "5"
-
-
 def test_labels_of_one_run_favour_it_and_reviewed_ones_of_both_do_not(tmp_path: Path) -> None:
     lines = run_script("pooling.py", "--sessions", "5", cwd=tmp_path).splitlines()
     worse = {

@@ -147,7 +147,6 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     "History": (
         ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
         ("blame", "blame", "Say in which run a query was first lost."),
-        ("bisect", "bisecting", "Find the commit that lost what run B lost."),
         ("site", "runs", "Write a static site of all runs."),
     ),
     "Store": (

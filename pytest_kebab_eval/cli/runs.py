@@ -97,7 +97,7 @@ def _runs_of(database: Database, suite: str | None) -> list[Run]:
 def _how_recorded(recorded: Recorded) -> str:
     """Branch, uncommitted changes, and whether the run is partial, to follow the commit."""
     branch = f"  {printable(recorded.branch)}" if recorded.branch else ""
-    partial = f"  partial ({brief(recorded.partial or recorded.by or '', 60)})" if recorded.is_partial else ""
+    partial = f"  partial ({brief(recorded.partial or '', 60)})" if recorded.is_partial else ""
     return f"{branch}{'  uncommitted changes' if recorded.dirty else ''}{partial}"
 
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
 PROGRESS_DELAY_S = 2.0
-RECORDED_BY = "KEBAB_EVAL_RECORDED_BY"  # set by `bisect`
 
 
 class Recording:
@@ -339,7 +338,7 @@ class RunRecorder(Recording):
 
 def _recorded(branch: str | None, is_dirty: bool | None, partial: str | None) -> dict[str, Any]:
     """How the run is recorded, as it is stored with the configuration; nothing if nothing is known."""
-    recorded = Recorded(branch, is_dirty, partial, os.environ.get(RECORDED_BY) or None)
+    recorded = Recorded(branch, is_dirty, partial)
     found: dict[str, Any] = msgspec.to_builtins(recorded)
     return {RECORDED_KEY: found} if found else {}
 

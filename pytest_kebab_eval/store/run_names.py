@@ -45,10 +45,8 @@ def find_run(database: Database, name: str, suite: str | None = None) -> Run:
 
 def partial_words(run: Run) -> str:
     """Why a run is partial, and what that means."""
-    recorded = run.recorded
-    why = f"it was recorded from a selection ({brief(recorded.partial, 80)})" if recorded.partial else ""
-    by = f"it was recorded by {brief(recorded.by, 40)}, of an old commit" if recorded.by else ""
-    return f"{why or by}, and latest, commit: and history pass it over"
+    selection = brief(run.recorded.partial or "", 80)
+    return f"it was recorded from a selection ({selection}), and latest, commit: and history pass it over"
 
 
 def _latest(database: Database, name: str, suite: str | None) -> Run:

@@ -47,16 +47,6 @@ NOT_RUN = {
             "kebab-eval import acme --log today.jsonl --db eval.sqlite --run-id today --golden-out acme.yaml",
         )
     },
-    **{
-        (
-            "docs/first-bad-run.md",
-            f"kebab-eval bisect base candidate {options}'pytest -q tests/record --kebab-record \"{name}\"'",
-        ): "it needs a git repository; tests/integration/cli/test_bisect.py makes some"
-        for options, name in (
-            ("--run ", "bisect-{commit}"),
-            ("--repeat 5 --run ", "bisect-{commit}-{n}"),
-        )
-    },
 }
 FROM_NOTHING = {"docs/first-gate.md"}  # its reader begins in an empty directory
 

@@ -113,7 +113,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "blame of all": ("blame", "--all"),
     "blame --json": ("blame", "--all", "--json"),
     "blame of no query": ("blame", EVIL + "?"),
-    "bisect to no run": ("bisect", A, EVIL + "?", "--run", EVIL),
     "leaderboard": ("leaderboard", A, B),
     "leaderboard --json": ("leaderboard", A, B, "--json"),
     "churn": ("churn", A, B),
