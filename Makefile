@@ -165,7 +165,7 @@ $(PROMPTFOO_DIR)/.installed:
 	npm install --silent --no-save --prefix $(PROMPTFOO_DIR) promptfoo || echo 'promptfoo cannot be installed here; its tests are skipped'
 	@touch $@
 
-tools: $(TOOLS_VENV)/.installed $(PROMPTFOO_DIR)/.installed ## import files of Ragas, DeepEval, LangSmith, MLflow, OpenTelemetry, promptfoo, ranx and ir_datasets, as these write them
+tools: $(TOOLS_VENV)/.installed $(PROMPTFOO_DIR)/.installed ## import files of Ragas, DeepEval, LangSmith, promptfoo and ranx, as these write them
 	PROMPTFOO='$(CURDIR)/$(PROMPTFOO_DIR)/node_modules/.bin/promptfoo' $(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
 
 DISPLAYS_VENV := build/displays-venv

@@ -54,16 +54,11 @@ class Importer(NamedTuple):
     help: str
     options: tuple[ImportOption, ...]
     read: Callable[[Mapping[str, Source]], Imported]
-    needs_one_of: tuple[str, ...] = ()  # options that are not required, of which one must be given
 
     def missing(self, given: Collection[str]) -> str | None:
         """The option that is missing, as it would be written."""
-        required = [option.name for option in self.options if option.required and option.name not in given]
-        if required:
-            return f"--{required[0]}"
-        if self.needs_one_of and not set(self.needs_one_of) & set(given):
-            return " or ".join(f"--{name}" for name in self.needs_one_of)
-        return None
+        required = (option.name for option in self.options if option.required and option.name not in given)
+        return next((f"--{name}" for name in required), None)
 
     @property
     def joins_files(self) -> bool:

@@ -9,10 +9,9 @@ chunk and the document of a hit are the docno.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf, isfinite, nan
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from pytest_kebab_eval.importers.importer import (
     nothing_alike,
     result_json,
 )
-from pytest_kebab_eval.importers.sources import Id, Source, decode, json_object
+from pytest_kebab_eval.importers.sources import Id, Source, decode
 from pytest_kebab_eval.importers.tables import Member, read_json_members
 from pytest_kebab_eval.text import brief, printable
 
@@ -34,7 +33,6 @@ _MAX_TAGS = 10
 
 Row = tuple[float, bytes, bytes]  # the number, the docno, the line; a plain tuple, since there are millions
 ByTopic = Iterable[tuple[str, list[Row]]]
-ReadTopics = Callable[[Source], ByTopic]
 
 
 class SpacedColumns(NamedTuple):
@@ -44,27 +42,19 @@ class SpacedColumns(NamedTuple):
     docno: int
     value: int
     tag: int | None = None  # a run's name
-    optional: int = 0  # how many of the last ones may be missing
-    has_header: bool = False  # perhaps
-
-    def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:  # noqa: ARG002
-        return line.split()
 
     def read(self, source: Source) -> TopicRows:
         """The rows of a file with these columns."""
         topics = TopicRows(source)
-        widths = range(len(self.names) - self.optional, len(self.names) + 1)
-        split, tag, tags, held = self.fields, None, topics.tags, topics.held
+        tag, tags, held = None, topics.tags, topics.held
         value_at, docno_at, tag_at = self.value, self.docno, self.tag  # once: there are millions of lines
         for number, line in source.lines():
-            fields = split(source, number, line)
-            if len(fields) not in widths:
+            fields = line.split()
+            if len(fields) != len(self.names):
                 wanted = f"{len(self.names)} ({' '.join(self.names)})"
                 raise source.error(number, f"there are {len(fields)} columns instead of {wanted}")
             value = fields[value_at]
             if not _is_number(value):
-                if self.has_header and number == 1:
-                    continue
                 found = f"the {self.names[value_at]} '{brief(value.decode(), 40)}'"
                 raise source.error(number, f"{found} is not a finite number")
             held[fields[0]] += b"%b\t%b\t%d\t" % (value, fields[docno_at], number)
@@ -74,43 +64,6 @@ class SpacedColumns(NamedTuple):
         if not held:
             raise source.error(None, "there are no lines in this file")
         return topics
-
-
-class TabColumns(SpacedColumns):
-    """Columns that are apart by one tab each, and may be quoted as in CSV."""
-
-    def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:
-        """The fields of a line; an error if an id is blank."""
-        text = line.rstrip(b"\r\n")
-        fields = text.split(b"\t") if b'"' not in text else _unquoted(source, number, text)
-        if not all(field.strip() for field in fields[: self.docno + 1]):
-            raise source.error(number, "an id is missing")
-        return fields
-
-
-class JsonColumns(SpacedColumns):
-    """A JSON object a line, whose keys are the columns; the values are ids and a number."""
-
-    def fields(self, source: Source, number: int, line: bytes) -> list[bytes]:
-        """The values of these keys as text."""
-        values = decode(source, number, line, json_object, "JSON object")
-        found = []
-        for name in self.names:
-            value = values.get(name)
-            if not isinstance(value, (str, int, float)) or not str(value).strip():
-                raise source.error(number, f"'{name}' is missing, or is no text or number")
-            found.append(str(value))
-        for text in found:
-            if "\t" in text:  # which parts the fields of `TopicRows`
-                raise source.error(number, f"the id '{brief(text, 40)}' has a tab in it")
-        return [text.encode() for text in found]
-
-
-def _unquoted(source: Source, number: int, text: bytes) -> list[bytes]:
-    try:
-        return [field.encode() for field in next(csv.reader([text.decode()], delimiter="\t", strict=True))]
-    except csv.Error as error:
-        raise source.error(number, f"this is not TSV: {error}") from None
 
 
 def _is_number(text: bytes) -> bool:
@@ -149,7 +102,7 @@ class TopicRows:
             first[docno] = line
 
 
-# -- `{query: {document: number}}` as JSON, which ranx, pytrec_eval and BEIR know runs and judgments as --
+# -- `{query: {document: number}}` as JSON, which ranx and pytrec_eval know runs and judgments as --
 
 
 def read_dictionaries(source: Source) -> list[tuple[str, list[Row]]]:
@@ -192,53 +145,45 @@ def _dictionary_rows(source: Source, member: Member, query: str) -> Iterator[Row
 
 
 TREC_RUN = SpacedColumns(("topic", "Q0", "docno", "rank", "score", "tag"), docno=2, value=4, tag=5)
-TEXTS_SHOWN = 10  # hits of a query that get their text, where a corpus has it
-
-Passages = Callable[[set[str]], Mapping[str, str]]  # the texts of the documents that it is asked for
 _Judged = tuple[int, dict[str, float]]  # of a topic: its first line, and its documents with their grades
 
 
-def read_any_run(source: Source) -> ByTopic:
-    """A run in six columns, or as JSON if the file's ending says so."""
-    return read_dictionaries(source) if source.ending == ".json" else TREC_RUN.read(source)
+TREC_QRELS = SpacedColumns(("topic", "0", "docno", "relevance"), docno=2, value=3)
 
 
-def import_rankings(
-    sources: Mapping[str, Source],
-    read_run: ReadTopics,
-    read_qrels: ReadTopics,
-    topics: str = "topics",
-    passages: Passages | None = None,
-) -> Imported:
+def read_rankings(source: Source, columns: SpacedColumns) -> ByTopic:
+    """The rows by topic: of JSON if the file's ending says so, else of columns."""
+    if source.ending == ".json":
+        return read_dictionaries(source)
+    return columns.read(source)
+
+
+def import_rankings(sources: Mapping[str, Source]) -> Imported:
     """A run and its judgments, `run` and `qrels`; the file of `topics`, if it is there, has their texts.
 
     The judgments are read now, the run when it is asked for.
     """
     run, qrels = sources["run"], sources["qrels"]
     judged: dict[str, _Judged] = {}
-    for topic, rows in read_qrels(qrels):
+    for topic, rows in read_rankings(qrels, TREC_QRELS):
         first = min((int(line) for _, _, line in rows), default=1)
         judged[topic] = first, {docno.decode(): value for value, docno, _ in rows}
     found, expected = Ids(run, "topic"), Ids(qrels, "topic", judged)
-    texts, without_text = read_texts(sources[topics], expected) if topics in sources else ({}, None)
+    texts, without_text = read_texts(sources["topics"], expected) if "topics" in sources else ({}, None)
     config: Json = {}
 
     def results() -> Iterator[tuple[str, bytes]]:
-        rows_by_topic = read_run(run)
-        shown: Mapping[str, str] = {}
-        if passages:
-            first_hits = (sorted(rows)[-TEXTS_SHOWN:] for _, rows in rows_by_topic)
-            shown = passages({docno.decode() for rows in first_hits for _, docno, _ in rows})
+        rows_by_topic = read_rankings(run, TREC_RUN)
         for topic, rows in rows_by_topic:
             found[topic] = None
             rows.sort(reverse=True)
-            yield topic, _result(topic, texts.get(topic, topic), rows, shown)
+            yield topic, _result(topic, texts.get(topic, topic), rows)
         if isinstance(rows_by_topic, TopicRows) and rows_by_topic.tags:
             tags = list(rows_by_topic.tags)
             config["config"] = {"tag": tags[0] if len(tags) == 1 else tags}
         for topic, (_, grades) in judged.items():
             if topic not in found and any(grade > 0 for grade in grades.values()):
-                yield topic, _result(topic, texts.get(topic, topic), [], {})
+                yield topic, _result(topic, texts.get(topic, topic), [])
 
     return Imported(
         results=results(),
@@ -258,15 +203,13 @@ class _ScoredHit(msgspec.Struct, gc=False, omit_defaults=True):
     chunk_id: str
     doc_id: str
     retrieval: _Score
-    text: str | None = None
 
 
-def _result(topic: str, text: str, rows: list[Row], passages: Mapping[str, str]) -> bytes:
+def _result(topic: str, text: str, rows: list[Row]) -> bytes:
     hits = []
     for rank, (score, docno, _) in enumerate(rows, start=1):
         name = docno.decode()
-        passage = passages.get(name) if passages and rank <= TEXTS_SHOWN else None
-        hits.append(_ScoredHit(rank, name, name, _Score(score), passage))
+        hits.append(_ScoredHit(rank, name, name, _Score(score)))
     return result_json(topic, text, hits, None)
 
 

@@ -23,8 +23,6 @@ from pytest_kebab_eval.importers.sources import Source, decode, json_object, par
 from pytest_kebab_eval.limits import IMPORTED_LINE, PYTHON_CELL
 from pytest_kebab_eval.text import brief
 
-_NEXT_OBJECT = re.compile(rb"^}\s*^{", re.MULTILINE)
-
 _Lines = Iterable[tuple[int, bytes]]
 
 
@@ -55,8 +53,6 @@ def _rows(source: Source, names: Collection[str]) -> Iterator[TableRow]:
         return _from_csv(source, _lines_of(source, data))
     if start == b"{" and _is_json_lines(data):
         return _from_json_lines(source, ((n, line) for n, line in _lines_of(source, data) if line.strip()))
-    if _NEXT_OBJECT.search(data):
-        return _from_objects(source, data)
     return _from_json(source, data, names)
 
 
@@ -76,44 +72,16 @@ def _is_json_lines(data: bytes) -> bool:
 
 
 def _from_json(source: Source, data: bytes, names: Collection[str]) -> Iterator[TableRow]:
-    """The objects of a list; an object in which no such list is looked for is the only row.
-
-    One with `columns` and `data` is a table, as pandas writes it (`orient="split"`).
-    """
+    """The objects of a list; an object in which no such list is looked for is the only row."""
     members = read_json_members(source, data, names)
     if members and all(member.key is not None for member in members):
         values = {member.key or "": member.value for member in members}
-        if values.keys() >= {"columns", "data"}:
-            yield from _split_rows(source, members[0].line, values["columns"], values["data"])
-        else:
-            yield TableRow(members[0].line, values)
+        yield TableRow(members[0].line, values)
         return
     for number, member in enumerate(members, start=1):
         if not isinstance(member.value, dict):
             raise source.error(member.line, f"number {number} of the list is no object")
         yield TableRow(member.line, member.value)
-
-
-def _split_rows(source: Source, line: int, columns: Any, data: Any) -> Iterator[TableRow]:
-    if not (isinstance(columns, list) and isinstance(data, list)):
-        raise source.error(line, "'columns' and 'data' must be lists")
-    for number, cells in enumerate(data, start=1):
-        if not isinstance(cells, list) or len(cells) != len(columns):
-            raise source.error(line, f"number {number} of 'data' is no list of {len(columns)} cells")
-        yield TableRow(line, dict(zip(map(str, columns), cells, strict=True)))
-
-
-def _from_objects(source: Source, data: bytes) -> Iterator[TableRow]:
-    """Indented objects one after another, as OpenTelemetry's console exporter writes spans."""
-    try:
-        reader = JsonReader(decode_utf8(data))
-        while reader.peek():
-            value, line = reader.value()
-            if not isinstance(value, dict):
-                raise ParseError(line, "this is no object")
-            yield TableRow(line, value)
-    except ParseError as error:
-        raise source.error(error.line, str(error)) from None
 
 
 def _from_json_lines(source: Source, lines: _Lines) -> Iterator[TableRow]:

@@ -45,83 +45,6 @@ TREC = Case(
     {"run": DAMAGED_RUN},
     ["t1"],
 )
-RANX = Case(
-    "ranx",
-    {
-        "run": '{"t1": {"d1": 2.5, "d3": 1},\n "t2": {"d2": 1.5}}',
-        "qrels": '{"t1": {"d1": 1}, "t2": {"d2": 2}}',
-    },
-    ["t1", "t2"],
-    (
-        (
-            {"run": '{"t1": {"d1": 2.5},\n "t2": {"d2": "high"}}'},
-            "run:2: 'd2' of query 't2' has 'high' instead",
-        ),
-        (
-            {"qrels": '{"t1": {"d1": 1},\n "t2": ["d2"]}'},
-            "qrels:2: the file must be {query: {document: number}}",
-        ),
-    ),
-    {"run": '{"t1": {"d1": 2.5}, "t2": {"d7": 1.5}}'},
-    ["t2"],
-)
-BEIR = Case(
-    "beir",
-    {
-        "run": RUN,
-        "qrels": "query-id\tcorpus-id\tscore\nt1\td1\t1\nt2\td2\t1\n",
-        "queries": jsonl({"_id": "t1", "text": "one?"}, {"_id": "t2", "text": "two?", "metadata": {}}),
-        "corpus": jsonl(
-            {"_id": "d1", "title": "D", "text": "first"}, {"_id": "d2", "title": "", "text": "second"}
-        ),
-    },
-    ["t1", "t2"],
-    (
-        (
-            {"qrels": "query-id\tcorpus-id\tscore\nt1\td1\tmuch\n"},
-            "qrels:2: the score 'much' is not a finite number",
-        ),
-        ({"corpus": jsonl({"_id": "d1", "text": "first"}, {"text": "second"})}, "corpus:2: '_id' is missing"),
-    ),
-    {"run": DAMAGED_RUN},
-    ["t1"],
-)
-IR_DATASETS = Case(
-    "ir-datasets",
-    {"run": RUN, "qrels": "t1\td1\t1\t0\nt2\td2\t2\t0\n", "queries": "t1\tone?\nt2\ttwo?\n"},
-    ["t1", "t2"],
-    (
-        ({"qrels": "t1\td1\t1\t0\nt1\t\t1\t0\n"}, "qrels:2: an id is missing"),
-        ({"qrels": "t1\td1\t1\t0\nt2 d2\n"}, "qrels:2: there are 1 columns instead of 4 (query_id doc_id"),
-    ),
-    {"run": DAMAGED_RUN},
-    ["t1"],
-)
-
-
-def documents(query_id: str, *doc_ids: str) -> dict[str, Any]:
-    return {"query_id": query_id, "results": [{"doc_id": doc_id} for doc_id in doc_ids]}
-
-
-CONTRACT = {"id": "t1", "query": "one?", "relevant_doc_ids": ["d1"], "must_rank_at_most": 2}
-RAG_CONTRACT = Case(
-    "rag-contract",
-    {
-        "golden": jsonl(CONTRACT, {"id": "t2", "query": "two?", "relevant_doc_ids": ["d2", "d3"]}),
-        "run": jsonl(documents("t1", "d1"), documents("t2", "d2", "d3")),
-    },
-    ["t1", "t2"],
-    (
-        ({"golden": jsonl(CONTRACT, {"id": "t2"})}, "golden:2: query 't2' has no relevant_doc_ids"),
-        (
-            {"run": jsonl(documents("t1", "d1"), {"query_id": "t2", "results": [{}]})},
-            "run:2: this is not a row of a run: ",
-        ),
-    ),
-    {"run": jsonl(documents("t1", "d8", "d9", "d1"), documents("t2", "d2"))},  # a rank, and one of two
-    ["t1", "t2"],
-)
-
 # -- questions with passages and answers ---------------------------------------------------------
 
 PYTHON, PERL = text_id("Who made Python?", "q"), text_id("Who made Perl?", "q")
@@ -203,29 +126,6 @@ def langsmith(number: int, question: str, *, lost: bool = False) -> dict[str, An
     }
 
 
-def langfuse(number: int, question: str, *, lost: bool = False) -> dict[str, Any]:
-    contexts, answer, _ = ASKED[question]
-    return {
-        "id": f"trace-{number}",
-        "timestamp": "2026-01-01T00:00:00.000Z",
-        "name": "qa",
-        "sessionId": None,
-        "input": {"question": question},
-        "output": {"answer": answer, "contexts": contexts[1:] if lost else contexts},
-    }
-
-
-def item(number: int, question: str) -> dict[str, Any]:
-    contexts, _, reference = ASKED[question]
-    return {
-        "id": f"item-{number}",
-        "datasetName": "notes",
-        "status": "ACTIVE",
-        "input": {"question": question},
-        "expectedOutput": {"answer": reference, "contexts": contexts[:1]},
-    }
-
-
 FIRST, SECOND = ASKED
 RAGAS = Case(
     "ragas",
@@ -283,26 +183,6 @@ LANGSMITH = Case(
     {"results": jsonl(langsmith(1, FIRST, lost=True), langsmith(2, SECOND))},
     ["example-1"],
 )
-LANGFUSE = Case(
-    "langfuse",
-    {
-        "traces": jsonl(langfuse(1, FIRST), langfuse(2, SECOND)),
-        "items": jsonl(item(1, FIRST), item(2, SECOND)),
-        "run-items": jsonl(*({"traceId": f"trace-{n}", "datasetItemId": f"item-{n}"} for n in (1, 2))),
-    },
-    ["item-1", "item-2"],
-    (
-        ({"traces": jsonl(langfuse(1, FIRST), {"id": "trace-2"})}, "traces:2: there is no 'input'"),
-        (
-            {"run-items": jsonl({"id": "x"}, {"id": "x"})},
-            "run-items:1: 'traceId' or 'datasetItemId' is missing",
-        ),
-    ),
-    {"traces": jsonl(langfuse(1, FIRST), langfuse(2, SECOND, lost=True))},
-    ["item-2"],
-)
-
-
 # -- formats of single projects ------------------------------------------------------------------
 
 GOLD = {
@@ -387,8 +267,4 @@ KEBAB = Case(
     ["k2"],
 )
 
-CASES = [
-    *(KEBAB, TREC, RANX, BEIR, IR_DATASETS, RAG_CONTRACT),
-    *(RAGAS, DEEPEVAL, PROMPTFOO, LANGSMITH, LANGFUSE),
-    *(WFGY, EVAL_HARNESS, HELLOWORLD),
-]
+CASES = [KEBAB, TREC, RAGAS, DEEPEVAL, PROMPTFOO, LANGSMITH, WFGY, EVAL_HARNESS, HELLOWORLD]

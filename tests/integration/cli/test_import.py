@@ -13,16 +13,15 @@ import pytest
 
 from pytest_kebab_eval import load_golden_set
 from tests.builders import make_database, result
-from tests.integration.cli.import_cases import TREC, Case
-from tests.integration.cli.trace_cases import EVERY_CASE
+from tests.integration.cli.import_cases import CASES, TREC, Case
 from tests.integration.conftest import Called, call
 
-EACH_FORMAT = pytest.mark.parametrize("case", EVERY_CASE, ids=[case.name for case in EVERY_CASE])
+EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 EACH_BAD_FILE = pytest.mark.parametrize(
     ("case", "bad", "says"),
     [
         pytest.param(case, *bad, id=f"{case.name}-{number}")
-        for case in EVERY_CASE
+        for case in CASES
         for number, bad in enumerate(case.bad)
     ],
 )
@@ -252,5 +251,5 @@ def test_ids_of_one_file_alone_are_a_warning_unless_allowed(db: Path) -> None:
 
 
 def test_a_format_of_one_file_has_nothing_to_allow(db: Path) -> None:
-    assert import_files(EVERY_CASE[0], None, "--allow-missing").code == 2
+    assert import_files(CASES[0], None, "--allow-missing").code == 2
     assert not db.exists()

@@ -8,11 +8,10 @@ import pytest
 
 from pytest_kebab_eval import ComparisonKind, compare_runs
 from tests.builders import write_golden
-from tests.integration.cli.import_cases import KEBAB, Case, Files
-from tests.integration.cli.trace_cases import EVERY_CASE
+from tests.integration.cli.import_cases import CASES, KEBAB, Case, Files
 from tests.integration.conftest import LEAN, Called, call
 
-EACH_FORMAT = pytest.mark.parametrize("case", EVERY_CASE, ids=[case.name for case in EVERY_CASE])
+EACH_FORMAT = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
 @pytest.fixture(autouse=True)

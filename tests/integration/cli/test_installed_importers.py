@@ -57,7 +57,7 @@ def kebab_eval(*args: str) -> Called:
 
 
 STORED = ("--db=eval.sqlite", "--run-id=r")
-RANX = ("import", "ranx", "--run", "run.json", "--qrels", "qrels.json", *STORED)
+TREC = ("import", "trec", "--run", "run.json", "--qrels", "qrels.json", *STORED)
 
 
 def test_an_importer_of_another_distribution_has_a_command(site: Path) -> None:
@@ -70,7 +70,7 @@ def test_its_command_is_listed_between_ours(site: Path) -> None:
     install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
     called = kebab_eval("import", "--help")
     assert called.stderr == ""
-    assert "  acme          The log of acme.\n  beir  " in called.stdout
+    assert "  acme          The log of acme.\n  deepeval  " in called.stdout
     assert "\n  trec  " in called.stdout
 
 
@@ -86,7 +86,7 @@ def test_broken_importers_are_named_in_one_sentence_each_and_the_others_work(sit
     listed = kebab_eval("import", "--help")
     assert (listed.code, listed.stderr) == (0, "".join(sentences))
     assert "\n  trec  " in listed.stdout
-    assert kebab_eval(*RANX) == Called(0, "r\n", "imported 1 query into eval.sqlite\n")
+    assert kebab_eval(*TREC) == Called(0, "r\n", "imported 1 query into eval.sqlite\n")
 
 
 def test_of_two_with_one_name_ours_is_taken_and_the_other_named(site: Path) -> None:
@@ -97,7 +97,7 @@ def test_of_two_with_one_name_ours_is_taken_and_the_other_named(site: Path) -> N
     )
     assert kebab_eval("import", "--help").stderr == f"kebab-eval: {sentence}\n"
     called = kebab_eval("import", "trec", "--run", "run.json", "--qrels", "qrels.json", "--db", "eval.sqlite")
-    assert called.stderr.startswith(f"kebab-eval: {sentence}\nkebab-eval: qrels.json:1: there are ")
+    assert called.stderr.startswith(f"kebab-eval: {sentence}\nimported 1 query ")
 
 
 def test_of_two_others_with_one_name_the_first_by_its_distribution_is_taken(site: Path) -> None:

@@ -18,26 +18,9 @@ from tests.unit.importers.test_import_run import (
     write_sources,
 )
 
-QREL = '{"query_id": "q", "doc_id": "d", "relevance": 1, "iteration": "0"}\n'
 GOOD: dict[str, dict[str, str]] = {
     "kebab": {"results.jsonl": '{"query_id": "q", "hits_top_k": []}\n'},
     "trec": TREC,
-    "ranx": {
-        "run.json": '{"q": {"d": 1.5}}\n',
-        "qrels.json": '{"q": {"d": 1}}\n',
-        "topics.tsv": "q\twhat?\n",
-    },
-    "beir": {
-        "run.json": '{"q": {"d": 1.5}}\n',
-        "qrels.tsv": "query-id\tcorpus-id\tscore\nq\td\t1\n",
-        "queries.jsonl": '{"_id": "q", "text": "what?"}\n',
-        "corpus.jsonl": '{"_id": "d", "text": "that"}\n',
-    },
-    "ir-datasets": {"run.tsv": "q\td\t1.5\n", "qrels.jsonl": QREL, "queries.tsv": "q\twhat?\n"},
-    "rag-contract": {
-        "golden.jsonl": '{"id": "q", "query": "what?", "relevant_doc_ids": ["d"]}\n',
-        "run.jsonl": '{"query_id": "q", "results": [{"doc_id": "d"}]}\n',
-    },
     "ragas": {
         "results.csv": "user_input,response\nq?,that\n",
         "testset.jsonl": '{"user_input": "q?", "reference": "that"}\n',
@@ -50,20 +33,6 @@ GOOD: dict[str, dict[str, str]] = {
     "langsmith": {
         "results.csv": "inputs.question,outputs.answer\nq?,that\n",
         "examples.jsonl": '{"inputs": {"question": "q?"}, "outputs": {"answer": "that"}}\n',
-    },
-    "langfuse": {
-        "traces.csv": "id,input,output\nt1,q?,that\n",
-        "items.json": '[{"id": "i1", "input": "q?", "expectedOutput": "that"}]\n',
-        "run-items.csv": "traceId,datasetItemId\nt1,i1\n",
-        "observations.jsonl": '{"traceId": "t1", "type": "RETRIEVER", "output": ["a passage"]}\n',
-    },
-    "spans": {
-        "spans.jsonl": '{"context": {"trace_id": "1"}, "attributes": {"input.value": "q?"}}\n',
-        "dataset.csv": "question,expected_ids\nq?,c1\n",
-    },
-    "mlflow": {
-        "results.json": '{"columns": ["inputs", "outputs"], "data": [["q?", "that"]]}\n',
-        "dataset.csv": "inputs,ground_truth\nq?,that\n",
     },
     "wfgy": {"gold.jsonl": '{"qid": "q"}\n', "trace.jsonl": '{"qid": "q"}\n'},
     "eval-harness": {"dataset.yml": "samples: [{id: q}]\n", "outputs.json": '{"outputs": {"q": ["d"]}}\n'},

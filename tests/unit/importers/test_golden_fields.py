@@ -78,19 +78,6 @@ def only_query(directory: Path, importer: str, files: dict[str, Any]) -> GoldenQ
             {"metadata": {"team": "search"}, "expected_chunk_ids": (A,)},
         ),
         (
-            "langfuse",
-            {
-                "traces.jsonl": {"id": "t1", "input": "q?", "output": "x"},
-                "items.jsonl": {
-                    "id": "i1",
-                    "input": "q?",
-                    "expectedOutput": {"contexts": EXPECTED},
-                    "metadata": OWN,
-                },
-            },
-            {**FIELDS_OF_OWN, **ALTERNATIVES},
-        ),
-        (
             "deepeval",
             {
                 "results.json": {
@@ -151,56 +138,14 @@ def only_query(directory: Path, importer: str, files: dict[str, Any]) -> GoldenQ
             },
         ),
         (
-            "rag-contract",
-            {
-                "golden.jsonl": {
-                    "id": "q",
-                    "query": "q?",
-                    "relevant_doc_ids": ["d1", 2],
-                    "must_rank_at_most": 3,
-                    "forbidden_doc_ids": ["draft"],
-                    "tags": ["policy"],
-                    "weight": 2,
-                    "metadata": {"team": "search"},
-                },
-                "run.jsonl": {"query_id": "q", "results": [{"doc_id": "d1"}]},
-            },
-            {
-                "expected_doc_ids": ("d1", "2"),
-                "must_rank_at_most": 3,
-                "forbidden_doc_ids": ("draft",),
-                "require": "all",
-                "tags": ("policy",),
-                "metadata": {"team": "search"},
-            },
-        ),
-        (
-            "rag-contract",
-            {
-                "golden.jsonl": {"id": "q", "relevant_doc_ids": ["d1", "d2"], "must_include_any": True},
-                "run.jsonl": {"query_id": "q", "results": [{"doc_id": "d1"}]},
-            },
-            {"expected_doc_ids": ("d1", "d2"), "require": None},
-        ),
-        (
             "trec",
             {"run.txt": "q Q0 d1 1 2.0 x\n", "qrels.txt": "q 0 d1 1\nq 0 d2 0\nq 0 spam -2\n"},
             {"expected_chunk_ids": ("d1",), "expected_doc_ids": ("d1",), "relevance": {"d2": 0, "spam": 0}},
         ),
         (
-            "ranx",
+            "trec",
             {"run.json": {"q": {"d1": 2}}, "qrels.json": {"q": {"d1": 2, "d2": 0, "d3": 1}}},
             {"expected_chunk_ids": ("d1", "d3"), "relevance": {"d1": 2, "d3": 1, "d2": 0}},
-        ),
-        (
-            "beir",
-            {"run.json": {"q": {"d1": 2}}, "qrels.tsv": "query-id\tcorpus-id\tscore\nq\td1\t1\nq\td2\t0\n"},
-            {"expected_chunk_ids": ("d1",), "relevance": {"d2": 0}},
-        ),
-        (
-            "ir-datasets",
-            {"run.json": {"q": {"d1": 2}}, "qrels.tsv": "q\td1\t1\t0\nq\td2\t0\t0\n"},
-            {"expected_chunk_ids": ("d1",), "relevance": {"d2": 0}},
         ),
     ],
 )
@@ -240,13 +185,10 @@ def test_names_that_no_gate_could_have_are_changed(tmp_path: Path) -> None:
 def test_metadata_that_differs_from_query_to_query_makes_no_slices(tmp_path: Path) -> None:
     """One value too many: `ticket` is kept in lists; `team` has two values, and stays."""
     count = MAX_SLICES + 1
-    lines = [
-        {"id": f"q{n}", "relevant_doc_ids": ["d"], "metadata": {"ticket": f"T-{n}", "team": f"t{n % 2}"}}
-        for n in range(count)
-    ]
-    golden = "".join(json.dumps(line) + "\n" for line in lines)
-    run = "".join(f'{{"query_id": "q{n}", "results": [{{"doc_id": "d"}}]}}\n' for n in range(count))
-    brought = bring(tmp_path, "rag-contract", {"golden.jsonl": golden, "run.jsonl": run})
+    samples = [{"id": f"q{n}", "metadata": {"ticket": f"T-{n}", "team": f"t{n % 2}"}} for n in range(count)]
+    outputs = {f"q{n}": ["d"] for n in range(count)}
+    files = {"dataset.json": json.dumps({"samples": samples}), "outputs.json": json.dumps(outputs)}
+    brought = bring(tmp_path, "eval-harness", files)
     assert brought.queries().queries[1].metadata == {"ticket": ["T-1"], "team": "t1"}
     slices = brought.metrics().slices
     assert [name for name in slices if name.startswith("metadata.")] == [

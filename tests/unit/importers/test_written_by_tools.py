@@ -9,7 +9,6 @@ import random
 import shutil
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,7 +17,7 @@ import pytest
 
 from pytest_kebab_eval.importers.cases import text_id
 from tests.unit.importers.test_import_run import bring
-from tests.unit.importers.test_rankings import assert_equal_metrics, ir_files, made_up
+from tests.unit.importers.test_rankings import assert_equal_metrics, made_up, trec_files
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the tools
 
@@ -157,106 +156,13 @@ def test_what_the_langsmith_sdk_tabulates_is_read(made: Path) -> None:
         assert_read(made, "langsmith", made / name)
 
 
-def test_what_opentelemetry_exports_is_read(made: Path) -> None:
-    traces = pytest.importorskip("opentelemetry.sdk.trace", exc_type=ImportError)
-    export = pytest.importorskip("opentelemetry.sdk.trace.export")
-    otlp = pytest.importorskip("opentelemetry.exporter.otlp.json.file.trace_exporter")
-    inference = pytest.importorskip("openinference.instrumentation")
-    provider = traces.TracerProvider()
-    with (made / "console.txt").open("w", encoding="utf-8") as console:
-        for exporter in (otlp.FileSpanExporter(made / "otlp.jsonl"), export.ConsoleSpanExporter(out=console)):
-            provider.add_span_processor(export.SimpleSpanProcessor(exporter))
-        tracer = inference.OITracer(provider.get_tracer("x"), inference.TraceConfig())
-        found = [{"id": f"c{at}", "content": text} for at, text in enumerate(CONTEXTS)]
-        with inference.using_session("s"):
-            for asked in ("Who?", "And?"):
-                with tracer.start_as_current_span("qa", openinference_span_kind="chain") as chain:
-                    chain.set_input({"question": asked})
-                    with tracer.start_as_current_span("r", openinference_span_kind="retriever") as retriever:
-                        retriever.set_attributes(inference.get_retriever_attributes(documents=found))
-                    chain.set_output("It is me.")
-        with (
-            suppress(ValueError),
-            tracer.start_as_current_span("qa", openinference_span_kind="chain") as chain,
-        ):
-            chain.set_input("Fails?")
-            raise ValueError("no index")
-        provider.shutdown()
-    for name in ("otlp.jsonl", "console.txt"):
-        into = made.parent / name
-        into.mkdir()
-        content = (made / name).read_bytes()
-        brought = bring(into, "spans", {f"spans{Path(name).suffix}": content})
-        turn = brought.result("s#2")
-        assert [(hit.chunk_id, hit.text) for hit in turn.hits] == [("c0", CONTEXTS[0]), ("c1", CONTEXTS[1])]
-        assert (turn.query, turn.answer and turn.answer.text) == ("And?", "It is me.")
-        assert turn.elapsed_ms is not None
-        assert brought.result(text_id("Fails?", "q")).error == "ValueError: no index"
-
-
-def test_what_mlflow_writes_is_read(made: Path) -> None:
-    mlflow = pytest.importorskip("mlflow", exc_type=ImportError)
-    pandas = pytest.importorskip("pandas")
-    genai, entities = pytest.importorskip("mlflow.genai"), pytest.importorskip("mlflow.entities")
-    mlflow.set_tracking_uri(f"sqlite:///{made}/mlflow.db")
-    found = {"question": ["Who?"], "source": [["b"]], "retrieved_doc_ids": [["a", "b"]]}
-    with mlflow.start_run() as run:
-        mlflow.models.evaluate(
-            data=pandas.DataFrame(found),
-            targets="source",
-            predictions="retrieved_doc_ids",
-            model_type="retriever",
-            evaluators="default",
-        )
-        name = "eval_results_table.json"
-        mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path=name, dst_path=str(made))
-
-    @mlflow.trace(span_type="RETRIEVER")  # type: ignore[untyped-decorator, unused-ignore]
-    def retrieve(_: str) -> list[Any]:
-        return [entities.Document(text, metadata={"doc_uri": f"{text[:2]}.md"}) for text in CONTEXTS]
-
-    @mlflow.trace  # type: ignore[untyped-decorator, unused-ignore]
-    def app(question: str) -> str:
-        return f"It is me, {len(retrieve(question))}."
-
-    @genai.scorer  # type: ignore[untyped-decorator, unused-ignore]
-    def says_something(outputs: str) -> bool:
-        return bool(outputs)
-
-    expected = {"expected_response": "me", "expected_retrieved_context": [{"doc_uri": "Ot.md"}]}
-    asked = [{"inputs": {"question": "Who?"}, "expectations": expected}]
-    frame = genai.evaluate(data=asked, predict_fn=app, scorers=[says_something])
-    frame.result_df.to_json(made / "traces.json", orient="records", default_handler=str)
-    frame.result_df.to_csv(made / "traces.csv")
-    for name, metric in {
-        "eval_results_table.json": "mrr",
-        "traces.json": "mrr_doc",
-        "traces.csv": "mrr_doc",
-    }.items():
-        into = made.parent / name
-        into.mkdir()
-        content = (made / name).read_bytes()
-        brought = bring(into, "mlflow", {f"results{Path(name).suffix}": content})
-        assert brought.metrics().values[metric] == 0.5
-        if metric == "mrr_doc":
-            answer = brought.result(text_id("Who?", "q")).answer
-            assert answer is not None
-            assert answer.text == "It is me, 2."
-            assert brought.queries().queries[0].claims == ("me",)
-
-
-@pytest.mark.parametrize("importer", ["trec", "ir-datasets"])
-def test_metrics_are_those_of_ir_measures(made: Path, importer: str) -> None:
+def test_metrics_are_those_of_ir_measures(made: Path) -> None:
     measures = pytest.importorskip("ir_measures", exc_type=ImportError)
     run, qrels = made_up(4)
-    files = ir_files(run, qrels)
-    if importer == "trec":  # whose columns are query, iteration, document, judgment
-        rows = (f"{query} 0 {name} {gain}\n" for query, by in qrels.items() for name, gain in by.items())
-        files = {"run.txt": files["run.txt"], "qrels.txt": "".join(rows)}
     names = {"R@5": "recall@5", "nDCG@10": "ndcg@10", "RR@10": "mrr", "Success@1": "hit@1", "AP": "map"}
     theirs = measures.calc_aggregate(list(map(measures.parse_measure, names)), qrels, run)
     expected = {names[str(measure)]: value for measure, value in theirs.items()}
-    assert_equal_metrics(bring(made, importer, files), expected)
+    assert_equal_metrics(bring(made, "trec", trec_files(run, qrels)), expected)
 
 
 # -- promptfoo, which is no package of Python ------------------------------------------------------
