@@ -26,8 +26,8 @@ COMMAND_INTRO = """\
 # The command line
 
 `kebab-eval` compares, scores and imports runs without pytest. It reads the environment variables of
-[Configuration](configuration.md), but no ini file. With `--json` standard output is data, of which
-`kebab-eval schema COMMAND` prints the JSON schema.
+[Configuration](configuration.md), but no ini file. With `--json` standard output is data:
+new fields may be added to it; one that is there keeps its name and its type within a major version.
 
 Shell completion (`zsh_source` and `fish_source` are there, too):
 
@@ -137,11 +137,6 @@ def version_table() -> str:
     return "\n".join([*head, *lines])
 
 
-def agents_file() -> str:
-    """What `kebab-eval init --agents` writes."""
-    return f"```text\n{STARTER.with_name('AGENTS.md').read_text(encoding='utf-8')}```"
-
-
 def llms_text() -> str:
     """`llms.txt`: each page of the docs with its first sentence."""
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -160,7 +155,6 @@ def _first_sentences(name: str) -> tuple[str, str]:
 
 
 PARTS = {
-    "agents": agents_file,
     **{f"policy_{policy.name.replace('-', '_')}": partial(policy_blocks, policy) for policy in POLICIES},
     "policies": policy_table,
     "inputs": input_table,

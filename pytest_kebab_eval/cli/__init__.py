@@ -119,41 +119,39 @@ def _drop_output() -> None:
 # -- the commands --------------------------------------------------------------------------------
 
 _TABLE = {  # by what one wants to do: a command, its file, and what it does
-    "Most used": (
+    "Start": (
         ("init", "init", "Write a golden file, a recording test and a CI workflow."),
-        ("runs", "runs", "List the stored runs, the newest first."),
-        ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
-        ("review", "reviewing", "Label the hits of B that nobody has judged, where queries fail."),
+        ("demo", "init", "Build the bundled example and catch its regressions."),
     ),
-    "Start": (("demo", "init", "Build the bundled example and catch its regressions."),),
     "Judge": (
+        ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
         ("report", "comparing", "Print the report of B against A."),
+        ("review", "reviewing", "Label the hits of B that nobody has judged, where queries fail."),
         ("leaderboard", "many_runs", "Compare many runs with one baseline, the best first."),
         ("churn", "comparing", "Rank queries by how much their results moved from A to B."),
         ("noise", "many_runs", "Tell from several runs of one configuration what is noise."),
     ),
-    "Record and import": (
+    "Runs": (
+        ("runs", "runs", "List the stored runs, the newest first."),
+        ("tag", "moving", "Name a run, such as baseline; without arguments, list tags."),
+        ("prune", "moving", "Remove all but the newest runs of each suite and branch."),
         ("import", "importing", "Bring in a run from another system."),
         ("export", "moving", "Write a run to a text file, to commit, compare or import."),
+        ("aggregate", "runs", "Compute the aggregates of runs again, and store them."),
         ("copy", "moving", "Copy runs from one database to another, all or none."),
+        ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     ),
     "Golden file": (
         ("validate", "golden", "Check the golden file against the database."),
-        ("propose", "importing", "Turn a log of questions into golden queries to review."),
         ("lock", "golden", "Write the lock file: where the expected chunks are."),
         ("reanchor", "golden", "Replace chunk ids by those of a newer chunker."),
-        ("schema", "golden", "Print the JSON schema of a golden file, or of a command's --json."),
+        ("schema", "golden", "Print the JSON schema of a golden file."),
+        ("propose", "importing", "Turn a log of questions into golden queries to review."),
     ),
-    "History": (
+    "Over time": (
         ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
         ("blame", "blame", "Say in which run a query was first lost."),
         ("site", "runs", "Write a static site of all runs."),
-    ),
-    "Store": (
-        ("tag", "moving", "Name a run, such as baseline; without arguments, list tags."),
-        ("aggregate", "runs", "Compute the aggregates of runs again, and store them."),
-        ("prune", "moving", "Remove all but the newest runs of each suite and branch."),
-        ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     ),
 }
 COMMANDS = [Deferred(*row) for rows in _TABLE.values() for row in rows]
@@ -172,16 +170,13 @@ def main(context: click.Context) -> None:
     """Tell whether a change to a retrieval or RAG system made it worse.
 
     Runs are named by an id, a unique prefix of one, latest, latest~1, latest@BRANCH, commit:HASH, or
-    tag:NAME; several of one side with commas, or as commit:HASH*. Without a command, it says what this
-    directory has, what is missing, and what to type next. Data goes to standard output, everything
-    else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for wrong use;
-    130 or 141 where it was stopped, or its output closed.
+    tag:NAME; several of one side with commas, or as commit:HASH*. Data goes to standard output,
+    everything else to standard error. Exit codes: 0; 1 for a regression, a failed gate or findings; 2 for
+    wrong use; 130 or 141 where it was stopped, or its output closed.
     """
     if Path(*sys.argv[:1]).stem in {"kebab-eval", "pytest-kebab-eval"}:
         # No collection at the end, in which objects of another program might still write something.
         atexit.register(gc.freeze)
     if context.invoked_subcommand is None:
-        from pytest_kebab_eval.cli.guide import show_way
-
-        show_way()
+        tell(context.get_help())
         context.exit(WRONG_USE)  # as git and ruff do: a script that lost its command must not pass

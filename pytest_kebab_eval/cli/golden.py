@@ -231,18 +231,10 @@ def write_if_changed(path: Path, text: str) -> None:
 
 
 @click.command()
-@click.argument("command", metavar="[COMMAND]", required=False)
-def schema(command: str | None) -> None:
-    """Print the JSON schema of a golden file, or of a command's --json.
+def schema() -> None:
+    """Print the JSON schema of a golden file.
 
-    That of the golden file is made of what the parser checks each field by. What a schema cannot say, such as
-    that ids are unique, 'validate --golden-only' does.
+    It is made of what the parser checks each field by. What a schema cannot say, such as that ids are unique,
+    'validate --golden-only' does.
     """
-    if command is None:
-        print_json(golden_schema())
-        return
-    from pytest_kebab_eval.cli.schemas import OUTPUTS, output_schema
-
-    if command not in OUTPUTS:
-        raise InputError(f"'{brief(command)}' is no command with --json; there is {', '.join(OUTPUTS)}")
-    print_json(output_schema(command))
+    print_json(golden_schema())

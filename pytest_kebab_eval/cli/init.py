@@ -178,9 +178,8 @@ class StarterFile(NamedTuple):
     type=click.Choice(list(BY_NAME)),
     help=f"When the workflow fails a build, see docs/policies.md (default: ask, else {DEFAULT.name}).",
 )
-@click.option("--agents", is_flag=True, help="Also write AGENTS.md, which coding agents read.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
-def init(directory: Path, ci: str | None, policy: str | None, agents: bool, yes: bool) -> None:
+def init(directory: Path, ci: str | None, policy: str | None, yes: bool) -> None:
     """Write a golden file, a recording test and a CI workflow.
 
     They work at once. It asks before each file, and which policy the workflow is to have. Nothing is
@@ -191,7 +190,7 @@ def init(directory: Path, ci: str | None, policy: str | None, agents: bool, yes:
     ci = ci or ("gitlab" if is_gitlab else "github")
     if policy and ci == "gitlab" and BY_NAME[policy].replicates > 1:
         raise InputError(f"there are no jobs for GitLab with {policy}; docs/policies.md has the commands")
-    files = list(_starter_files(directory, ci, agents=agents))
+    files = list(_starter_files(directory, ci))
     missing = [file for file in files if not file.is_there(directory)]
     if missing and not yes and not sys.stdin.isatty():
         names = ", ".join(file.target for file in missing)
@@ -228,12 +227,10 @@ def _ask_policy(ci: str) -> str:
     return chosen
 
 
-def _starter_files(directory: Path, ci: str, *, agents: bool) -> Iterator[StarterFile]:
+def _starter_files(directory: Path, ci: str) -> Iterator[StarterFile]:
     yield StarterFile(_GITIGNORE, "", f"leaves {' and '.join(_IGNORED)} out of git")
     yield StarterFile("fixtures/golden_queries.yaml", "golden_queries.yaml", "what must be found")
     yield StarterFile(_TEST, "test_retrieval.py", "records what a toy retriever finds")
-    if agents:
-        yield StarterFile("AGENTS.md", "AGENTS.md", "tells coding agents how to run and read the gate")
     if ci == "github":
         workflow = ".github/workflows/retrieval-gate.yml"
         yield StarterFile(workflow, "github.yml", "gates each pull request")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.cli import COMMANDS
 from tests.forked import python
 from tests.integration.conftest import LEAN, call, script
 
@@ -44,23 +42,6 @@ def run_pytest(directory: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 # -- what is written works -------------------------------------------------------------------------
-
-
-def test_what_agents_are_told_to_run_works_at_once_and_only_where_it_is_asked_for(here: Path) -> None:
-    call("init", "--yes", "--ci", "none")
-    assert "AGENTS.md" not in written(here)
-    assert "wrote AGENTS.md: tells coding agents" in call("init", "--yes", "--ci", "none", "--agents").stdout
-    text = (here / "AGENTS.md").read_text("utf-8")
-    commands = re.findall(r"^- `pytest ([^`]*)`", text, re.MULTILINE)
-    before, after = (run_pytest(here, *command.split()) for command in commands)
-    assert (before.returncode, after.returncode) == (0, 0), before.stdout + after.stdout
-    assert "6 passed" in after.stdout  # 3 tests that record, then 3 queries
-    for name, *arguments in (line.split() for line in re.findall(r"`kebab-eval ([^`]+)`", text)):
-        assert name in {command.name for command in COMMANDS}
-        assert "AB" in "".join(arguments) or call(name, *arguments).code == 0
-    (here / "AGENTS.md").write_text("ours", encoding="utf-8")
-    assert "AGENTS.md is there already; left alone" in call("init", "--yes", "--agents").stderr
-    assert (here / "AGENTS.md").read_text("utf-8") == "ours"
 
 
 def test_an_empty_directory_is_recorded_and_gated_at_once_and_a_retriever_made_worse_fails(
