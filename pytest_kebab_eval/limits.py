@@ -14,11 +14,6 @@ YAML_QUERIES = 100_000  # from which on `kebab-eval` says that a golden file in 
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
 
 STORED_VALUE_BYTES = 64_000_000  # of one value in a database, such as a result_json (Python 3.11 and later)
-LIKE_PATTERN = 1_000  # bytes of a pattern for LIKE and GLOB in a database's schema
-FREE_SQL_STEPS = 5_000_000  # instructions of SQLite's machine over one connection, six or so for a row
-SQL_STEPS_PER_BYTE = 10  # and beyond that, for each byte of the database
-RECORDING_SQL_STEPS = 2_000_000_000  # where a run is recorded, whose size is not known before
-SQL_STEPS_PER_CHECK = 100_000  # how often they are counted
 MASKED_DEPTH = 50  # levels of a configuration that are searched for secrets; what is deeper is masked whole
 PIPE_READER_S = 10.0  # to wait for somebody to read from a named pipe that is written to
 JOURNAL_SYNC_S = 5.0  # of recording, after which results are made to reach the disk

@@ -96,16 +96,13 @@ class Database(ABC):
     def has_rows(self, table: str) -> bool:
         """Whether a table that is there has any row."""
 
-    def check_indexes(self, table: str) -> None:  # noqa: B027  not every kind of store may lose rows
-        """An error if an index of the table has lost rows."""
-
     def is_indexed(self, table: str, column: str) -> bool:  # noqa: ARG002  as far as a store has indexes
         """Whether rows are found by the column without looking at all of them."""
         return True
 
     @abstractmethod
     def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
-        """`query_id` and `result_json` of a run's results; an error if an index has lost some of them."""
+        """`query_id` and `result_json` of a run's results, in the order of their ids."""
 
     @abstractmethod
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
@@ -113,7 +110,7 @@ class Database(ABC):
 
     @abstractmethod
     def result_counts(self) -> dict[str, int]:
-        """How many results each run has, by the table: a damaged index would not tell."""
+        """How many results each run has."""
 
     # -- runs ------------------------------------------------------------------------------------------
 
@@ -202,7 +199,7 @@ class Database(ABC):
     # -- results ---------------------------------------------------------------------------------------
 
     def results(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[QueryResult | Unreadable]:
-        """The run's results, one at a time; an error if an index has lost some of them."""
+        """The run's results, one at a time."""
         for query_id, result_json in self.result_rows(run_id, ids):
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")

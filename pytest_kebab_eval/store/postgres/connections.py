@@ -1,7 +1,5 @@
 """The one place that connects to PostgreSQL, begins transactions, and words errors.
 
-In a transaction, none of the database's own code runs.
-
 What is not in the address is libpq's: service files, `PGPASSWORD` and the like, `~/.pgpass`, `sslmode`.
 No error has a password in it: an address that libpq would take apart, and quote, is refused before that.
 """
@@ -11,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_kebab_eval.errors import DatabaseError, InputError
 from pytest_kebab_eval.store.address import PostgresAddress
@@ -125,31 +124,18 @@ def search_path_of(address: PostgresAddress) -> list[str] | None:
 
 # -- transactions ------------------------------------------------------------------------------------
 #
-# Names are found by `pg_catalog` alone, so that no schema has an operator or a function of its own in it, and
-# every table is named with its schema. Tables are locked before they are checked, so that what was checked is
-# what is used.
+# Names are found by `pg_catalog` alone, and every table is named with its schema.
 
 _READ = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _WRITE = "ISOLATION LEVEL READ COMMITTED"  # read-only where the role or the server says so
-ROWS = "ROW EXCLUSIVE"  # the lock of one who writes rows, as others may
-_LOOK = "ACCESS SHARE"  # the lock of one who reads
-# This runs by the search path of the role or the database, so that even the operators are named in full.
+ROWS = "ROW EXCLUSIVE"  # the lock of one who writes rows, which PostgreSQL takes by itself
 _FIND = """
-SELECT n.nspname, c.relname, c.relkind, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
-    pg_catalog.has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE')
-FROM pg_catalog.unnest(COALESCE(%s::pg_catalog.name[], pg_catalog.current_schemas(false)))
-        WITH ORDINALITY AS path (name, place)
-    JOIN pg_catalog.pg_namespace AS n ON n.nspname OPERATOR(pg_catalog.=) path.name
-    LEFT JOIN pg_catalog.pg_class AS c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
-        AND c.relname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
+SELECT n.nspname, c.relname
+FROM unnest(COALESCE(%s::name[], current_schemas(false))) WITH ORDINALITY AS path (name, place)
+    JOIN pg_namespace AS n ON n.nspname = path.name
+    LEFT JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = ANY (%s::name[])
 ORDER BY path.place
 """
-
-
-class _Table(NamedTuple):
-    is_table: bool
-    is_readable: bool
-    is_lockable: bool
 
 
 @contextmanager
@@ -158,7 +144,7 @@ def transaction(
     lock_timeout_s: float,
     written: Mapping[str, str] | None = None,
 ) -> Iterator[SchemaConnection]:
-    """A connection in a transaction on tables that are locked and checked; rolled back unless committed.
+    """A connection in a transaction on tables that are checked; rolled back unless committed.
 
     `written` are the tables that are written, with the lock that each takes; without it, everything read is
     of one state.
@@ -196,21 +182,18 @@ def _begin(connection: Connection, mode: str, lock_timeout_s: float, first: str)
         f"BEGIN TRANSACTION {mode}; SET LOCAL search_path TO pg_catalog, pg_temp;"
         f" SET LOCAL lock_timeout = {int(lock_timeout_s * 1000)};"
         " SET LOCAL idle_in_transaction_session_timeout = 0;"
-        f" SET LOCAL row_security = off; SET LOCAL constraint_exclusion = off;{first}"
+        f" SET LOCAL row_security = off;{first}"
     )
     while answers.nextset():
         pass
     return answers
 
 
-def _find(connection: Connection, address: PostgresAddress) -> tuple[str, dict[str, _Table]]:
+def _find(connection: Connection, address: PostgresAddress) -> tuple[str, set[str]]:
     """The one schema of the search path that has the evaluation runs, or else the first, and its tables."""
-    schemas: dict[str, dict[str, _Table]] = {}
-    values = (search_path_of(address), list(TABLES))
-    for schema, table, kind, *privileges in connection.execute(_FIND, values):
-        tables = schemas.setdefault(text_of(schema), {})
-        if table is not None:
-            tables[text_of(table)] = _Table(text_of(kind) == "r", *privileges)
+    schemas: dict[str, set[str]] = {}
+    for schema, table in connection.execute(_FIND, (search_path_of(address), list(TABLES))):
+        schemas.setdefault(text_of(schema), set()).add(text_of(table))
     if not schemas:
         raise DatabaseError(
             f"{address.shown} has none of the schemas of the search path; make one, or name another"
@@ -226,13 +209,11 @@ def _find(connection: Connection, address: PostgresAddress) -> tuple[str, dict[s
     return schema, schemas[schema]
 
 
-def _locks(schema: str, tables: Mapping[str, _Table], written: Mapping[str, str]) -> Iterator[str]:
-    """The statements that lock the tables, as far as the role may: in one order, so that nobody deadlocks."""
+def _locks(schema: str, tables: AbstractSet[str], written: Mapping[str, str]) -> Iterator[str]:
+    """The statements that lock tables in a way of their own, in one order, so that nobody deadlocks."""
     for table in TABLES:
-        found = tables.get(table)
-        if found and found.is_table and (found.is_readable or found.is_lockable):
-            mode = written.get(table, _LOOK) if found.is_lockable else _LOOK
-            yield f" LOCK TABLE {quoted(schema)}.{table} IN {mode} MODE;"
+        if table in tables and written.get(table, ROWS) != ROWS:
+            yield f" LOCK TABLE {quoted(schema)}.{table} IN {written[table]} MODE;"
 
 
 # -- errors --------------------------------------------------------------------------------------

@@ -10,14 +10,12 @@ from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase, StoreError
 from pytest_kebab_eval.files import creating, remove_leftovers
-from pytest_kebab_eval.limits import RECORDING_SQL_STEPS
 from pytest_kebab_eval.store import Backend, Made, NewIndex, Room, run_is_tagged, run_is_there
 from pytest_kebab_eval.store.address import missing_directory
 from pytest_kebab_eval.store.database import CORPUS_TABLES, EVAL_TABLES, TAGS_TABLE, RawRun
 from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.store.sqlite.connections import (
     SQLITE_ERRORS,
-    VACUUM_FUNCTIONS,
     connect,
     connect_to_read,
     database_errors,
@@ -34,7 +32,6 @@ from pytest_kebab_eval.store.sqlite.tables import (
     TAGS_SCHEMA,
     SqliteDatabase,
     check_no_triggers,
-    check_statement,
     check_tables,
     table_kinds,
 )
@@ -158,9 +155,7 @@ class SqliteStore(Backend):
                 " tables; name another file to record into"
             )
         check_tables(connection, self._path)
-        for statement, parameters in ((_INSERT_RUN, 6), (_INSERT_RESULT, 3)):
-            check_statement(connection, self._path, statement, parameters)
-        if connection.execute("SELECT 1 FROM eval_runs NOT INDEXED WHERE run_id = ?", (run_id,)).fetchone():
+        if connection.execute("SELECT 1 FROM eval_runs WHERE run_id = ?", (run_id,)).fetchone():
             raise run_is_there(self._name, run_id)
 
     def _check_own(self, connection: sqlite3.Connection) -> None:
@@ -193,7 +188,7 @@ class SqliteStore(Backend):
 
     def remove_runs(self, run_ids: Sequence[str]) -> None:
         with self._changing() as connection:
-            tags = f"SELECT name, run_id FROM {TAGS_TABLE} NOT INDEXED"
+            tags = f"SELECT name, run_id FROM {TAGS_TABLE}"
             for row in connection.execute(tags) if TAGS_TABLE in table_kinds(connection) else ():
                 name, run_id = map(text_of, row)
                 if run_id in run_ids:
@@ -209,9 +204,7 @@ class SqliteStore(Backend):
         before = size_of(self._path)
         with (
             self._store_errors("the room of removed runs was not given back"),
-            closing(
-                connect(self._path, "mode=rw", WRITE_TIMEOUT_S, functions=VACUUM_FUNCTIONS)
-            ) as connection,
+            closing(connect(self._path, "mode=rw", WRITE_TIMEOUT_S)) as connection,
         ):
             (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
             if free_pages:
@@ -225,7 +218,6 @@ class SqliteStore(Backend):
             if run_id is not None:
                 if not has_tags:
                     connection.execute(TAGS_SCHEMA)
-                check_statement(connection, self._path, _SET_TAG, parameters=2)
                 connection.execute(_SET_TAG, (name, run_id))
             elif has_tags:
                 connection.execute(f"DELETE FROM {TAGS_TABLE} WHERE name = ?", (name,))
@@ -257,7 +249,7 @@ class SqliteStore(Backend):
 
 def connect_to_record(path: Path) -> sqlite3.Connection:
     """Open a file to write to; it is made if it is not there."""
-    return connect(path, "mode=rwc", WRITE_TIMEOUT_S, RECORDING_SQL_STEPS)
+    return connect(path, "mode=rwc", WRITE_TIMEOUT_S)
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
@@ -306,8 +298,7 @@ def _write_chunks(connection: sqlite3.Connection, index: NewIndex) -> None:
 def storing_aggregates(aggregates: Mapping[Path, Mapping[str, str]]) -> Iterator[None]:
     """Write `aggregate_json` of runs by their ids, in all these files or in none; the end commits it.
 
-    One file may have several names. It is updated by its table, and not an index, which may be damaged and
-    not know the run.
+    One file may have several names.
     """
     schemas: dict[Path, str] = {}  # by the first name of each file
     for path in aggregates:
@@ -318,7 +309,6 @@ def storing_aggregates(aggregates: Mapping[Path, Mapping[str, str]]) -> Iterator
             connection.execute("BEGIN IMMEDIATE")
             for path, schema in schemas.items():
                 check_tables(connection, path, schema)
-                check_statement(connection, path, _update(schema), parameters=2)
             for path, found in aggregates.items():
                 update = next(_update(schema) for known, schema in schemas.items() if _is_same(path, known))
                 for run_id, aggregate in found.items():
@@ -337,7 +327,7 @@ def storing_aggregates(aggregates: Mapping[Path, Mapping[str, str]]) -> Iterator
 
 
 def _update(schema: str) -> str:
-    return f"UPDATE {schema}.eval_runs NOT INDEXED SET aggregate_json = ? WHERE run_id = ?"
+    return f"UPDATE {schema}.eval_runs SET aggregate_json = ? WHERE run_id = ?"
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -1,50 +1,26 @@
-"""The one place that opens SQLite connections, and words their errors.
-
-A database may come from anywhere, so nothing that it brings along can act through them: no view, no trigger,
-no function with an effect, no extension. What is left, a file whose pages lead in circles, is stopped by a
-bound on steps.
-"""
+"""The one place that opens SQLite connections, and words their errors."""
 
 from __future__ import annotations
 
 import sqlite3
 import sys
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_kebab_eval.errors import DatabaseError, NoDatabase
-from pytest_kebab_eval.limits import (
-    FREE_SQL_STEPS,
-    LIKE_PATTERN,
-    SQL_STEPS_PER_BYTE,
-    SQL_STEPS_PER_CHECK,
-    STORED_VALUE_BYTES,
-)
+from pytest_kebab_eval.limits import STORED_VALUE_BYTES
 from pytest_kebab_eval.text import printable, shown_path
 
-_OWN_FUNCTIONS = frozenset({"count", "like", "max", "min", "total"})  # that the SQL of this package calls
-VACUUM_FUNCTIONS = _OWN_FUNCTIONS | {
-    "coalesce",
-    "quote",
-    "json_valid",
-}  # SQLite's own SQL, and kebab's checks
 
-
-def connect(
-    path: Path,
-    mode: str,
-    timeout: float,
-    free_steps: int = FREE_SQL_STEPS,
-    functions: AbstractSet[str] = _OWN_FUNCTIONS,
-) -> sqlite3.Connection:
+def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     """Open a database file; the mode is one of SQLite's URI parameters, such as `mode=ro`."""
     connection = sqlite3.connect(database_uri(path, mode), uri=True, timeout=timeout, isolation_level=None)
     try:
-        _restrict(connection, functions)
-        checks = iter(range((free_steps + size_of(path) * SQL_STEPS_PER_BYTE) // SQL_STEPS_PER_CHECK))
-        connection.set_progress_handler(lambda: next(checks, None) is None, SQL_STEPS_PER_CHECK)
+        if sys.version_info >= (3, 11):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, STORED_VALUE_BYTES)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA foreign_keys = OFF")  # a foreign key may delete rows of other tables
         load_schema(connection, "SELECT 1 FROM sqlite_master LIMIT 1")
     except BaseException:
         connection.close()
@@ -81,39 +57,6 @@ def database_uri(path: Path, mode: str) -> str:
 def _without_server(uri: str) -> str:
     """SQLite takes the server of a Windows share, `file://server/share`, only as a part of the path."""
     return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
-
-
-def _restrict(connection: sqlite3.Connection, functions: AbstractSet[str]) -> None:
-    """Let the schema call nothing but these functions.
-
-    Python 3.10 has no limits, and only 3.12 has the defensive mode.
-    """
-    if sys.version_info >= (3, 11):
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, STORED_VALUE_BYTES)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_PATTERN)
-    if sys.version_info >= (3, 12):
-        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
-        for switch in (
-            sqlite3.SQLITE_DBCONFIG_TRUSTED_SCHEMA,
-            sqlite3.SQLITE_DBCONFIG_WRITABLE_SCHEMA,
-            sqlite3.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION,
-            sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER,
-            sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW,
-        ):
-            connection.setconfig(switch, False)
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA foreign_keys = OFF")  # a foreign key may delete rows of other tables
-    connection.execute("PRAGMA cell_size_check = ON")
-
-    def authorize(action: int, _: str | None, second: str | None, __: str | None, inside: str | None) -> int:
-        """Asked once for each statement that is compiled; `inside` is the name of a view or trigger."""
-        if inside is not None or action == sqlite3.SQLITE_RECURSIVE:
-            return sqlite3.SQLITE_DENY
-        if action == sqlite3.SQLITE_FUNCTION and second not in functions:
-            return sqlite3.SQLITE_DENY
-        return sqlite3.SQLITE_OK
-
-    connection.set_authorizer(authorize)
 
 
 # -- a database that is only read --------------------------------------------------------------------
@@ -173,10 +116,6 @@ def _uses_wal(path: Path) -> bool:
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
-class DamagedIndex(sqlite3.DatabaseError):
-    """An index does not lead to the rows that its table has; the text says which."""
-
-
 def is_locked(error: Exception) -> bool:
     """Whether another program holds what is needed."""
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
@@ -189,10 +128,6 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     text = printable(str(error))
-    if text == "interrupted":
-        return "it takes more steps than a database of its size can need; it is damaged, or made to never end"
-    if "not authorized" in text or "prohibited" in text:
-        return f"a view, trigger or function in its schema would run, which is refused ({text})"
     if "too big" in text:
         return f"it has a value longer than {STORED_VALUE_BYTES // 1_000_000} MB"
     return text
@@ -216,11 +151,6 @@ def database_errors(path: Path) -> Iterator[None]:
         hint = "; another program left it unfinished: open it once where it can be written to"
         advice = hint if "readonly" in str(error) else ""
         raise DatabaseError(f"cannot read the database {name}: {reason(error)}{advice}") from None
-    except DamagedIndex as error:
-        raise DatabaseError(
-            f"{name} is damaged, and rows are lost: its index {printable(str(error))};"
-            " restore it from a backup, or repair it with SQLite's REINDEX"
-        ) from None
     except SQLITE_ERRORS as error:
         raise DatabaseError(f"{name} cannot be read as an SQLite database: {reason(error)}") from None
     except OSError as error:

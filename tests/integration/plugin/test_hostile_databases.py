@@ -1,4 +1,4 @@
-"""A database that would act, never ends, or has lost rows: a sentence, exit 4 or 2, nothing changed."""
+"""A database that would act: a sentence, exit 4 or 2, nothing changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from tests.builders import result
 from tests.integration.conftest import Project, call
-from tests.unit.store.conftest import endless_table, lose_entries
 
 Change = Callable[[Path], None]
 
@@ -33,25 +32,11 @@ def view(path: Path) -> None:
     )
 
 
-def endless(path: Path) -> None:
-    endless_table(path, "eval_query_results")
-
-
-def damaged(path: Path) -> None:
-    lose_entries(
-        path,
-        "sqlite_autoindex_eval_query_results_1",
-        "DELETE FROM eval_query_results WHERE query_id = 'q-002'",
-    )
-
-
 CASES = pytest.mark.parametrize(
     ("change", "message"),
     [
         (trigger, "kebab.sqlite is refused: the trigger 'wipe' would run when eval_runs is written; drop it"),
         (view, "kebab.sqlite is refused: eval_query_results is a view, not a table; make it a table"),
-        (endless, "it takes more steps than a database of its size can need"),
-        (damaged, "kebab.sqlite is damaged, and rows are lost"),
     ],
 )
 

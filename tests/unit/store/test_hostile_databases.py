@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
 from pytest_kebab_eval.store import open_database, write_aggregates
 from pytest_kebab_eval.store.sqlite.connections import connect
 from tests.builders import aggregate_of, dump, line, make_database, result
-from tests.unit.store.conftest import change_schema, endless_table, readable, run_ids
+from tests.unit.store.conftest import change_schema, readable, run_ids
 
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT"
 COLUMNS = {
@@ -95,17 +94,6 @@ def test_a_view_that_is_listed_as_something_else_is_refused(
     assert "malformed database schema" in refusal(use, path)
 
 
-@USES
-def test_views_of_views_that_take_for_ever_to_compile_do_not_matter(
-    path: Path, use: Callable[[Path], None]
-) -> None:
-    views = [f"CREATE VIEW v{n + 1} AS SELECT a.x FROM v{n} AS a, v{n} AS b" for n in range(40)]
-    run_sql(path, "CREATE VIEW v0 AS SELECT 1 AS x", *views)
-    started = time.process_time()
-    use(path)
-    assert time.process_time() - started < 10  # half a minute, if SQLite is asked to list them
-
-
 def test_tables_by_any_quotes_and_of_any_module_do_not_matter(path: Path) -> None:
     run_sql(
         path,
@@ -161,19 +149,6 @@ def test_a_trigger_that_is_listed_for_another_table_is_refused(
     run_sql(path, "CREATE TRIGGER t AFTER UPDATE ON eval_runs BEGIN DELETE FROM chunks; END")
     change_schema(path, "UPDATE sqlite_master SET tbl_name = ? WHERE type = 'trigger'", "chunks")
     assert "malformed database schema" in refusal(use, path)
-
-
-def test_a_trigger_does_not_run_even_where_it_was_not_found(path: Path) -> None:
-    run_sql(path, "CREATE TRIGGER t AFTER UPDATE ON eval_runs BEGIN DELETE FROM chunks; END")
-    with closing(connect(path, "mode=rw", 1.0)) as connection, suppress(sqlite3.DatabaseError):
-        connection.execute("UPDATE eval_runs SET suite = 'x'")  # an error, or no trigger from Python 3.12 on
-    with open_database(make_plain(path)) as opened:
-        assert opened.corpus.text("c1", "v1") == "text of c1"
-
-
-def make_plain(path: Path) -> Path:
-    run_sql(path, "DROP TRIGGER t")
-    return path
 
 
 def test_triggers_of_a_full_text_index_on_chunks_do_not_matter_to_a_reader(path: Path) -> None:
@@ -232,25 +207,6 @@ def test_a_computed_column_is_refused_by_name(path: Path, use: Callable[[Path], 
     assert "the column result_json of eval_query_results is computed, not stored" in refusal(use, path)
 
 
-@pytest.mark.parametrize("use", [store, record])
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "CREATE INDEX slow ON eval_runs (instr(hex(zeroblob(30000000)), aggregate_json))",
-        "CREATE INDEX slow ON eval_runs (run_id) WHERE replace(aggregate_json, 'a', 'b') > ''",
-        "ALTER TABLE eval_runs ADD COLUMN slow AS (instr(aggregate_json, 'x')) CHECK (slow > -1)",
-    ],
-    ids=["index", "partial index", "check"],
-)
-def test_a_function_that_may_never_return_is_refused_before_it_is_called(
-    path: Path, rule: str, use: Callable[[Path], None]
-) -> None:
-    run_sql(path, "DELETE FROM eval_query_results", "DELETE FROM eval_runs WHERE run_id <> 'a'", rule)
-    message = refusal(use, path)
-    assert "writing to it calls the SQL function '" in message
-    assert "in a CHECK, a default or an index; remove that, or name another database" in message
-
-
 def test_a_check_that_the_json_is_valid_does_not_matter(path: Path) -> None:
     run_sql(path, "ALTER TABLE eval_runs ADD COLUMN note DEFAULT '' CHECK (json_valid(aggregate_json))")
     store(path)
@@ -259,18 +215,6 @@ def test_a_check_that_the_json_is_valid_does_not_matter(path: Path) -> None:
 
 
 # -- bounds ----------------------------------------------------------------------------------------
-
-
-@USES
-def test_a_table_whose_pages_lead_in_circles_is_given_up_on(path: Path, use: Callable[[Path], None]) -> None:
-    endless_table(path, "eval_runs")
-    assert "it takes more steps than a database of its size can need" in refusal(use, path)
-
-
-def test_results_whose_pages_lead_in_circles_are_given_up_on(path: Path) -> None:
-    endless_table(path, "eval_query_results")
-    with pytest.raises(DatabaseError, match="more steps"), open_database(path) as opened:
-        list(opened.results("a"))
 
 
 def test_a_value_that_is_too_long_is_a_database_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,23 +226,7 @@ def test_a_value_that_is_too_long_is_a_database_error(path: Path, monkeypatch: p
         readable(path)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT load_extension('x')",
-        "SELECT randomblob(9)",
-        f"{ENDLESS} n FROM t",
-        "SELECT writefile('x', 'y')",
-    ],
-)
-def test_a_connection_runs_no_function_and_no_recursion_that_is_not_ours(path: Path, sql: str) -> None:
-    with closing(connect(path, "mode=ro", 1.0)) as connection, pytest.raises(sqlite3.Error):
-        connection.execute(sql).fetchone()
-
-
 def test_a_connection_does_not_trust_the_schema(path: Path) -> None:
     with closing(connect(path, "mode=ro", 1.0)) as connection:
         assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
-        if sys.version_info >= (3, 12):
-            assert connection.getconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)

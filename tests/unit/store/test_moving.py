@@ -311,14 +311,3 @@ def test_a_file_that_others_hold_is_left_as_it_is(
         with pytest.raises(StoreError, match=r"was not given back in .*: it is locked by another program"):
             backend_of(store.address).give_back_room()
     assert store.path.read_bytes() == before
-
-
-def test_nothing_in_a_schema_runs_while_room_is_given_back(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "kebab.sqlite")
-    store.make(r1=LONG, r2={})
-    store.execute("CREATE TABLE theirs (x)")
-    store.execute("CREATE INDEX slow ON theirs (printf('%.*c', 1000000, x))")
-    backend_of(store.address).remove_runs(["r1"])
-    with pytest.raises(StoreError, match="function in its schema would run, which is refused"):
-        backend_of(store.address).give_back_room()
-    assert ids(store) == ["r2"]
