@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         RunNameError,
         SettingsError,
         StoreError,
-        WorkerError,
     )
     from pytest_kebab_eval.golden import GoldenSet, HashedText, Lock, LockedChunk, load_golden_set
     from pytest_kebab_eval.model import (
@@ -72,7 +71,7 @@ _HOMES = {  # the names of each module
     "comparing.unlike_runs": "ConfigChange",
     "errors": (
         "ChunkerError DatabaseError GateError GoldenError InputError KebabEvalError MetricError "
-        "NoDatabase NoSuchRun RunNameError SettingsError StoreError WorkerError"
+        "NoDatabase NoSuchRun RunNameError SettingsError StoreError"
     ),
     "api": "compare_runs compute_aggregate store_aggregate",
     "golden": "GoldenSet HashedText Lock LockedChunk load_golden_set",
@@ -96,7 +95,7 @@ __all__ = [
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
     "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",
     "RunNameError", "RunRecorder", "Scope", "SettingsError", "Significance", "Span", "Spread", "StoreError",
-    "Support", "Timings", "TogetherRates", "Usage", "WorkerError", "Xfail", "compare_runs",
+    "Support", "Timings", "TogetherRates", "Usage", "Xfail", "compare_runs",
     "compute_aggregate", "load_golden_set", "render_report_md", "store_aggregate",
 ]
 # fmt: on

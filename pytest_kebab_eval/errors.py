@@ -10,7 +10,6 @@ KebabEvalError
 │   ├── GateError         a gate that does not parse, or does not apply here
 │   ├── MetricError       a custom metric that fails
 │   ├── SettingsError     an option, ini value or environment variable that is not valid
-│   ├── WorkerError       a worker that ended, or a cluster that cannot be used
 │   └── ChunkerError      the chunker versions differ and strict_chunker_version is set
 └── StoreError            a write that failed; what was stored before is unchanged
 """
@@ -56,10 +55,6 @@ class GateError(InputError):
 
 class MetricError(InputError):
     """A custom metric (`pytest_kebab_metrics`) failed."""
-
-
-class WorkerError(InputError):
-    """A worker ended before its part was done, or a cluster cannot be used."""
 
 
 class ChunkerError(InputError):

@@ -26,7 +26,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, Versus, find_inputs, run_names
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.reading import ScoreParts, open_stores, read_evidence
+from pytest_kebab_eval.reading import open_stores, read_evidence
 from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.scoring.scorer import Observer
 from pytest_kebab_eval.settings import Settings
@@ -49,17 +49,16 @@ def evaluate(
     inputs: Inputs | None = None,
     today: datetime.date | None = None,
     observer: Observer | None = None,
-    score_parts: ScoreParts | None = None,
 ) -> Evaluation:
     """Compare the two runs that the settings name, or judge run B alone.
 
-    An observer is shown every result while it is scored. `score_parts` scores in other processes.
+    An observer is shown every result while it is scored.
     """
     inputs = inputs or find_inputs(settings)
     golden, accepted = inputs.golden, _accepted(settings)
     rules = _rules(settings, golden)
     with open_stores(settings, inputs) as stores:
-        cards_a, cards_b, movement = stores.score(observer, score_parts)  # movement: of the rankings
+        cards_a, cards_b, movement = stores.score(observer)  # movement: of the rankings
         decisions, noise = decide(cards_a, cards_b, golden.by_id(), rules)
         sides = stores.sides(cards_a, cards_b, decisions)
         a, b = sides.means
@@ -69,7 +68,7 @@ def evaluate(
         counts = count_comparison(per_query, a, b, movement, rules) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
-        others = {other.name: compare_other(settings, inputs, other, score_parts) for other in inputs.others}
+        others = {other.name: compare_other(settings, inputs, other) for other in inputs.others}
         gates = judge_gates(inputs.gates, Compared(totals, a, b), others)
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
@@ -93,15 +92,13 @@ def _accepted(settings: Settings) -> Accepted:
     return Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
 
 
-def compare_other(
-    settings: Settings, inputs: Inputs, other: Versus, score_parts: ScoreParts | None
-) -> Compared | NoRun:
+def compare_other(settings: Settings, inputs: Inputs, other: Versus) -> Compared | NoRun:
     """B with a run that gates name by `vs`: matched, scored and paired as with A."""
     if not other.runs:
         return NoRun(other.missing)
     golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
     with open_stores(settings, inputs.against(other)) as stores:
-        cards_a, cards_b, _ = stores.score(None, score_parts)
+        cards_a, cards_b, _ = stores.score()
         decisions, _ = decide(cards_a, cards_b, golden.by_id(), _rules(settings, golden))
         sides = stores.sides(cards_a, cards_b, decisions)
         a, b = sides.means

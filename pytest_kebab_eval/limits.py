@@ -9,7 +9,6 @@ CONFIG_DEPTH = 64  # levels of nesting in a run's config snapshot; a deeper one 
 STORED_NUMBER = 1e18  # of a stored aggregate, or a chunk's tokens; a larger one counts as missing
 SNAPSHOT_DEPTH = 32  # levels of nesting in a snapshot; a report has fewer than ten
 YAML_NUMBER = 1_000  # characters of a number or a date
-PACKED_QUERIES = 100_000  # of a golden file, from which on they are kept packed and unpacked one at a time
 YAML_QUERIES = 100_000  # from which on `kebab-eval` says that a golden file in JSONL loads faster
 GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
 

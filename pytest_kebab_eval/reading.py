@@ -34,7 +34,6 @@ HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhe
 Cards = tuple[Scorecard, ...]
 # The runs of A and of B, and how far their rankings are apart.
 Scored = tuple[Cards, Cards, "Movement | None"]
-ScoreParts = Callable[[Inputs, Matcher], "Scored | None"]  # scores otherwise than here; None: it cannot
 
 
 @contextmanager
@@ -87,13 +86,9 @@ class OpenStores:
 
     # -- scoring ---------------------------------------------------------------------------------
 
-    def score(self, observer: Observer | None = None, score_parts: ScoreParts | None = None) -> Scored:
-        """Read and score every run of both sides, here or elsewhere."""
+    def score(self, observer: Observer | None = None) -> Scored:
+        """Read and score every run of both sides."""
         inputs, settings = self._inputs, self._settings
-        if score_parts is not None:
-            scored = score_parts(inputs, self.matcher)
-            if scored is not None:
-                return scored
         runs = {letter: self._stored_runs(letter) for letter in "ab"}
         watching = [observer.watch(letter) for letter in "ab" for _ in runs[letter]] if observer else ()
         scorer = Scorer(inputs.golden, self.matcher, settings.k, inputs.metrics)

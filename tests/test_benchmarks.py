@@ -160,36 +160,6 @@ def test_the_site_is_measured_the_first_time_again_and_for_one_more_run(tmp_path
     assert "3 runs of 1 suite, 0 new or changed, 0 files written" in lines[1]
 
 
-def test_helping_processes_are_measured_against_one(tmp_path: Path) -> None:
-    command = ("parallel.py", tmp_path, "--queries", "100", "--repeats", "1")
-    found = [line.split("|")[1:-1] for line in run_script(*command, cwd=tmp_path).splitlines()[2:]]
-    assert [what.strip() for what, *_ in found] == [
-        "`--workers 2`, 100 queries, golden.jsonl",
-        "memory of all its processes",
-        "CPU time of all its processes",
-    ]
-    assert [limit.strip() for _, _, limit, _ in found] == ["0.70", "1.30", ""]
-
-
-def test_each_step_of_a_comparison_in_parts_is_measured(tmp_path: Path) -> None:
-    command = ("parallel.py", tmp_path, "--queries", "100", "--steps", "--golden", "yaml")
-    found = [line.split("|")[1:-1] for line in run_script(*command, cwd=tmp_path).splitlines()[2:]]
-    assert [what.strip() for what, _ in found][2:] == [
-        "a worker reads and scores both runs",
-        "the caller sends and joins these parts, and the fingerprint",
-        "the caller compares, counts and judges",
-        "bytes sent for a query of the runs, and back",
-        "parts of the runs",
-        "joining a part of 100 queries, in ms",
-    ]
-
-
-def test_reading_is_measured_for_each_kind_of_file(tmp_path: Path) -> None:
-    command = ("parallel.py", tmp_path, "--queries", "100", "--stores")
-    found = [line.split("|")[1].strip() for line in run_script(*command, cwd=tmp_path).splitlines()[2:]]
-    assert found == ["kebab.sqlite", "run.jsonl", "run.jsonl.gz"]
-
-
 def test_blame_is_measured_against_reading_once(tmp_path: Path) -> None:
     lines = run_script("blame.py", tmp_path, "--runs", "4", "--queries", "20", cwd=tmp_path).splitlines()
     assert [line.split("   ")[0] for line in lines[:4]] == [

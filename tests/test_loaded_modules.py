@@ -13,12 +13,12 @@ from tests.test_cold_start import GATE, SHOWN, line, run
 MOST, MOST_WITH_A_PAGE = 85, 96
 PAGE = {"reports.html", "history", "scoring.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
-    *("api", "cli", "importers", "parallel", "upkeep"),
+    *("api", "cli", "importers", "upkeep"),
     *("comparing.noise", "matching.located", "matching.copies"),
     *("history.blame", "history.odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
-    *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks", "golden.packing"),
+    *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks"),
 }
 
 

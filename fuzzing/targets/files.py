@@ -10,7 +10,7 @@ import msgspec
 
 from fuzzing.targets.databases import EXAMPLE, build, settings_in
 from pytest_kebab_eval.comparing.gate_grammar import parse_gate
-from pytest_kebab_eval.errors import GoldenError, InputError
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, read_lock, render_lock
 from pytest_kebab_eval.golden.editing import rename_chunks
@@ -18,7 +18,6 @@ from pytest_kebab_eval.golden.reading import read_text
 from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.metrics import all_names
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.parallel.golden import join_parts, read_part, split_file
 from pytest_kebab_eval.plugin.snapshot import _explain
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.store import open_database
@@ -51,28 +50,14 @@ def golden_file(name: str) -> Callable[[Path], Execute]:
 
         def execute(data: bytes) -> None:
             path.write_bytes(data)
-            in_parts = _read_in_parts(path)
-            try:
-                golden = load_golden_set(path)
-            except GoldenError:
-                assert in_parts is None, "a wrong file was read in parts"
-                raise
+            golden = load_golden_set(path)
             assert golden.queries
             assert golden.fingerprint
-            if in_parts is not None:
-                assert tuple(in_parts.queries) == tuple(golden.queries), "other queries in parts"
-                assert in_parts.fingerprint == golden.fingerprint
             _rename(golden, read_text(path))
 
         return execute
 
     return prepare
-
-
-def _read_in_parts(path: Path) -> GoldenSet | None:
-    parts = [read_part(part) for part in split_file(path, 60)]
-    joined = join_parts(path, parts) if parts else None
-    return joined and joined.golden
 
 
 def exported(directory: Path) -> Execute:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -33,7 +32,7 @@ from pytest_kebab_eval.cli.output import (
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.movement import Churn, measure_churn
 from pytest_kebab_eval.comparing.verdicts import Outcome
-from pytest_kebab_eval.errors import InputError, KebabEvalError, SettingsError
+from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.files import exists, is_stream, same_file
 from pytest_kebab_eval.golden import GoldenSet, lock_path
@@ -48,9 +47,6 @@ from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, Sources, is_given, resolve
 from pytest_kebab_eval.store import files_of, find_run, open_both
 from pytest_kebab_eval.text import brief, printable, shown_path
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.parallel.workers import Workers
 
 
 def read_inputs(settings: Settings, golden: GoldenSet | None = None) -> Inputs:
@@ -67,65 +63,27 @@ def compare_and_warn(settings: Settings, inputs: Inputs, briefs: Briefs | None =
     return evaluation
 
 
-def evaluate_with(
-    workers: int | None, scheduler: str | None, settings: Settings
-) -> tuple[Inputs, Evaluation]:
-    """Compare the runs that the settings name; nothing but the time it takes depends on who helps."""
-    if scheduler is None and workers in {None, 1}:
-        inputs = read_inputs(settings)
-        return inputs, evaluate(settings, inputs)
-    from pytest_kebab_eval.parallel.golden import load_golden
-    from pytest_kebab_eval.parallel.scoring import PartScorer
-
-    with _open_workers(workers or 1, scheduler) as helpers:
-        loaded = load_golden(settings.golden, helpers)
-        inputs = read_inputs(settings, loaded.golden)
-        score = PartScorer(helpers, settings, loaded).score
-        return inputs, evaluate(settings, inputs, score_parts=score)
-
-
-def _open_workers(count: int, scheduler: str | None) -> AbstractContextManager[Workers]:
-    if scheduler is not None:
-        from pytest_kebab_eval.parallel.dask_workers import dask_workers
-
-        return dask_workers(scheduler)
-    from pytest_kebab_eval.parallel.workers import process_workers
-
-    return process_workers(count)
-
-
 @click.command()
 @run_arguments
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
 @click.option("--all-metrics", is_flag=True, help="Show all metrics, not the twelve that matter most.")
-@click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Score with N processes on this machine."
-)
-@click.option(
-    "--scheduler",
-    metavar="ADDRESS",
-    help="Score on a Dask cluster, by the address of its scheduler: tcp://host:8786.",
-)
 def compare(
     a: str,
     b: str,
     as_json: bool,
     verbose: bool,
     all_metrics: bool,
-    workers: int | None,
-    scheduler: str | None,
     **given: Any,
 ) -> None:
     """Compare run B, the candidate, with run A, the baseline.
 
     Prints the table that pytest prints; exits with 1 if a query or a gate failed. Nothing is stored.
     """
-    if workers is not None and scheduler is not None:
-        raise SettingsError("--workers and --scheduler are both given; leave one of them out")
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
-    inputs, evaluation = evaluate_with(workers, scheduler, settings)
+    inputs = read_inputs(settings)
+    evaluation = evaluate(settings, inputs)
     report = evaluation.report
     if as_json:
         tell_warnings(report.warnings)

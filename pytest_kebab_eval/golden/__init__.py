@@ -4,53 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Problem, read_entries, read_file
-from pytest_kebab_eval.limits import PACKED_QUERIES, TEXT_COMPARED
+from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.model import GoldenQuery, Span, Value
 from pytest_kebab_eval.text import brief, shown_path
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.golden.packing import PackedQueries
 
 MAX_PROBLEMS_SHOWN = 50
 HASH_FORM = 2  # of the letters that hashes are of: `matching.letters` says what counts as one
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-
-
-def canonical(query: GoldenQuery) -> bytes:
-    """What a query says, always in the same bytes."""
-    return _encode_sorted(msgspec.structs.replace(query, line=0, xfail=None))
-
-
-class Fingerprint:
-    """The hash of `canonical` queries, which come in the order of their ids; some may be joined by commas."""
-
-    def __init__(self, queries: Iterable[bytes] = ()) -> None:
-        self._content = hashlib.sha256(b"[")
-        self._separator = b""
-        for query in queries:
-            self.add(query)
-
-    def add(self, query: bytes) -> None:
-        self._content.update(self._separator + query)
-        self._separator = b","
-
-    def hexdigest(self) -> str:
-        """The hash, when all have come."""
-        content = self._content.copy()
-        content.update(b"]")
-        return content.hexdigest()
 
 
 class GoldenSet(Value, frozen=True, dict=True, gc=True):
@@ -63,62 +34,34 @@ class GoldenSet(Value, frozen=True, dict=True, gc=True):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the queries' content; their order, the layout, comments and xfail do not change it."""
-        by_id = self.by_id()
-        return Fingerprint(canonical(by_id[query_id]) for query_id in sorted(by_id)).hexdigest()
+        queries = sorted(self.queries, key=lambda query: query.id)
+        content = [msgspec.structs.replace(query, line=0, xfail=None) for query in queries]
+        return hashlib.sha256(_encode_sorted(content)).hexdigest()
 
     def unusual(self) -> Sequence[GoldenQuery]:
         """The queries that are in a group, have an xfail or are not reviewed, in the file's order."""
-        if self._packed is not None:
-            return self._packed.unusual()
-        return [query for query in self.queries if is_unusual(query)]
+        return [
+            query
+            for query in self.queries
+            if query.group is not None or query.xfail is not None or not query.reviewed
+        ]
 
     def by_id(self) -> Mapping[str, GoldenQuery]:
         return self._by_id
 
     @cached_property
     def _by_id(self) -> Mapping[str, GoldenQuery]:
-        if self._packed is not None:
-            return self._packed.by_id()
         return {query.id: query for query in self.queries}
-
-    @cached_property
-    def _packed(self) -> PackedQueries | None:
-        """The queries, if they are packed."""
-        if isinstance(self.queries, (tuple, list)):
-            return None
-        from pytest_kebab_eval.golden.packing import PackedQueries
-
-        return self.queries if isinstance(self.queries, PackedQueries) else None
-
-
-def is_unusual(query: GoldenQuery) -> bool:
-    """Whether it is in a group, has an xfail or is not reviewed, which a pass over all would look for."""
-    return query.group is not None or query.xfail is not None or not query.reviewed
 
 
 def load_golden_set(path: str | Path) -> GoldenSet:
     """Read and check a golden file; raises one `GoldenError` that lists everything wrong with it."""
     path = Path(path)
     problems: list[Problem] = []
-    queries = kept(check_entries(read_entries(path, problems), problems))
+    queries = tuple(check_entries(read_entries(path, problems), problems))
     if problems:
         raise GoldenError(_describe(path, problems))
     return GoldenSet(path=path, queries=queries, lock=read_lock(lock_path(path)))
-
-
-def kept(queries: Iterable[GoldenQuery]) -> Sequence[GoldenQuery]:
-    """The queries as they are kept in memory: as a tuple, or packed if there are many."""
-    rest = iter(queries)
-    first = list(islice(rest, PACKED_QUERIES))
-    if len(first) < PACKED_QUERIES:
-        return tuple(first)
-    from pytest_kebab_eval.golden.packing import PackedQueries
-
-    packed = PackedQueries(first)
-    first.clear()
-    for query in rest:
-        packed.add(query)
-    return packed
 
 
 def _describe(path: Path, problems: list[Problem]) -> str:

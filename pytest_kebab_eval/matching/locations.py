@@ -146,17 +146,6 @@ class Locations(NamedTuple):
     stored: Mapping[str, Location] = {}  # from hits
     version: str | None = None  # of the chunker that the expected ids are of
 
-    def only(self, queries: Iterable[GoldenQuery]) -> Locations:
-        """What is known of the chunks of these queries, but for the corpora: it can be sent to a process."""
-        if self.lock is None and not self.stored:
-            return Locations(version=self.version)
-        ids = {chunk_id for query in queries for chunk_id in gains_of(query)}
-        chunks = self.lock.chunks if self.lock else {}
-        locked = {name: chunks[name] for name in ids if name in chunks}
-        lock = msgspec.structs.replace(self.lock, chunks=locked) if self.lock else None
-        stored = {name: self.stored[name] for name in ids if name in self.stored}
-        return Locations(lock, (), stored, self.version)
-
     def locate(self, query: GoldenQuery, chunk_id: str) -> Location:
         """Where the chunk is; without extents, only its document is known, if that."""
         doc_id = None

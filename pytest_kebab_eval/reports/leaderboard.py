@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.movement import measure_movement
 from pytest_kebab_eval.comparing.significance import (
     IMPROVED,
     NO_EVIDENCE,
@@ -17,15 +16,11 @@ from pytest_kebab_eval.comparing.significance import (
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.inputs import Inputs, find_inputs, run_names
-from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.metrics import all_metrics
-from pytest_kebab_eval.model import ComparisonKind, MatchMode, Run, Value
-from pytest_kebab_eval.reading import Cards, Scored
+from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.reports.wording import failed_queries
-from pytest_kebab_eval.scoring.scorer import Scorer, score_together
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Address, open_database
 from pytest_kebab_eval.text import brief
 from pytest_kebab_eval.text.progress import Advancing, Progress
 
@@ -117,7 +112,7 @@ def find_board(settings: Settings, names: Sequence[str], golden: GoldenSet) -> l
 
 
 def make_board(settings: Settings, pairs: Sequence[Inputs]) -> Board:
-    """Compare each run with A, which is scored once."""
+    """Compare each run with A."""
     compare = BoardComparison(settings)
     with Progress("comparing", len(pairs)) as progress:
         rows = tuple(compare.row(inputs) for inputs in Advancing(pairs, progress))
@@ -125,20 +120,14 @@ def make_board(settings: Settings, pairs: Sequence[Inputs]) -> Board:
 
 
 class BoardComparison:
-    """Compares runs with A.
-
-    A is scored once for all that are matched with it by chunk id. Where chunkers differ, how A is matched
-    depends on the run that it is compared with, and it is scored again.
-    """
+    """Compares runs with A."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._scorer: Scorer | None = None
-        self._baselines: dict[str, Cards] = {}  # A, and what gates name with `vs`
 
     def row(self, inputs: Inputs) -> BoardRow:
         """A run against A."""
-        report = evaluate(self._settings, inputs, score_parts=self._score).report
+        report = evaluate(self._settings, inputs).report
         deltas, a = report.deltas, report.aggregate_a
         if deltas is None or a is None:
             raise InputError("there is no run A to compare with")
@@ -163,19 +152,3 @@ class BoardComparison:
             problems=(*report.problems, *unreadable),
             warnings=report.warnings,
         )
-
-    def _score(self, inputs: Inputs, matcher: Matcher) -> Scored | None:
-        if matcher.mode is not MatchMode.EXACT:
-            return None
-        settings, name = self._settings, run_names(inputs.runs_a)
-        scorer = self._scorer or Scorer(inputs.golden, matcher, settings.k, inputs.metrics)
-        self._scorer = scorer
-        if name not in self._baselines:
-            self._baselines[name] = _scored(scorer, settings.db_a, inputs.runs_a)
-        a, b = self._baselines[name], _scored(scorer, settings.db_b, inputs.runs_b)
-        return a, b, measure_movement(a, b, settings.compare_k, inputs.overlaps)
-
-
-def _scored(scorer: Scorer, address: Address, runs: Sequence[Run]) -> Cards:
-    with open_database(address) as database:
-        return tuple(score_together(scorer, [(database, run) for run in runs]))

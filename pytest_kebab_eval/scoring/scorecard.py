@@ -110,13 +110,6 @@ class Scorecard:
         """How the queries did, in the order they were read."""
         return self._scores.values()
 
-    def distinct_columns(self) -> dict[tuple[str, ...], array[float]]:
-        """The columns, by the names of the metrics that share one."""
-        names: defaultdict[int, list[str]] = defaultdict(list)
-        for name, column in self._columns.items():
-            names[id(column)].append(name)
-        return {tuple(found): array("d", self._columns[found[0]]) for found in names.values()}
-
     def scores_of(self, query_ids: Iterable[str]) -> Iterator[QueryScore | None]:
         """How these queries did; None for one that the run has no result for."""
         return map(self._scores.get, query_ids)

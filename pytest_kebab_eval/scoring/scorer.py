@@ -21,11 +21,10 @@ from pytest_kebab_eval.scoring.scorecard import (
     Notes,
     QueryScore,
     Scorecard,
-    Survey,
     basis_of,
     survey_of,
 )
-from pytest_kebab_eval.store import ALL_IDS, Corpus, IdRange
+from pytest_kebab_eval.store import Corpus
 
 DEFAULT_CUTOFF = 5
 
@@ -55,7 +54,7 @@ class Observer(Protocol):
 
 
 class Scorer:
-    """Scores the results of runs against a golden set, or a part of one, given the survey of all of it."""
+    """Scores the results of runs against a golden set."""
 
     def __init__(
         self,
@@ -63,13 +62,12 @@ class Scorer:
         matcher: Matcher,
         cutoff: int = DEFAULT_CUTOFF,
         more_metrics: Iterable[Metric] = (),
-        survey: Survey | None = None,
     ) -> None:
         self.matcher = matcher
         self.judge = QueryJudge(matcher, cutoff)
         self.queries = golden.by_id()
         metrics = (*all_metrics(), *more_metrics)
-        survey = survey or survey_of(golden, metrics)
+        survey = survey_of(golden, metrics)
         self._basis = basis_of(metrics, survey, matcher.mode.value)
         measured = [metric for metric in metrics if survey.measures(metric)]
         self.in_columns = [metric for metric in measured if not metric.family.over.of_facts]
@@ -214,20 +212,20 @@ _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
 
 
 def score_together(
-    scorer: Scorer, runs: Sequence[OpenRun], observers: Sequence[RunObserver] = (), ids: IdRange = ALL_IDS
+    scorer: Scorer, runs: Sequence[OpenRun], observers: Sequence[RunObserver] = ()
 ) -> list[Scorecard]:
-    """Read and score runs, the queries in a range; each run has an observer, or none has."""
+    """Read and score runs; each run has an observer, or none has."""
     watching: Sequence[RunObserver | None] = observers or [None] * len(runs)
     scorer.matcher.find_targets()
     cards = [
-        scorer.score(run, database.results(run.run_id, ids), database.corpus, observer)
+        scorer.score(run, database.results(run.run_id), database.corpus, observer)
         for (database, run), observer in zip(runs, watching, strict=True)
     ]
     while coarser := _coarser(scorer.matcher.mode, cards):
         scorer.matcher.coarsen(coarser)
         scorer.matcher.find_targets()
         cards = [
-            scorer.score_again(card, _results(stored, card, coarser, ids), stored[0].corpus, observer)
+            scorer.score_again(card, _results(stored, card, coarser), stored[0].corpus, observer)
             for stored, card, observer in zip(runs, cards, watching, strict=True)
         ]
     return cards
@@ -270,7 +268,7 @@ def _coarser(mode: MatchMode, cards: Iterable[Scorecard]) -> dict[str, Coarser]:
 
 
 def _results(
-    stored: OpenRun, card: Scorecard, query_ids: Collection[str], ids: IdRange
+    stored: OpenRun, card: Scorecard, query_ids: Collection[str]
 ) -> Iterator[QueryResult | Unreadable]:
     """The results of these queries, read again; one that errored found nothing in any way."""
     database, run = stored
@@ -279,4 +277,4 @@ def _results(
     if len(wanted) * _FEW < len(card.query_ids()):
         return database.results_of(run.run_id, wanted)
     known = {*wanted}
-    return (result for result in database.results(run.run_id, ids) if result.query_id in known)
+    return (result for result in database.results(run.run_id) if result.query_id in known)

@@ -19,7 +19,6 @@ from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.store.address import (
     Address,
     PostgresAddress,
-    absolute,
     address_for_a_command,
     files_of,
     is_database,
@@ -30,7 +29,7 @@ from pytest_kebab_eval.store.address import (
     to_address,
 )
 from pytest_kebab_eval.store.corpus import Chunk, Corpus
-from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange, RawRun, Rows
+from pytest_kebab_eval.store.database import Database, RawRun, Rows
 from pytest_kebab_eval.store.index_tables import ChunkText, IndexCoverage
 from pytest_kebab_eval.store.run_names import (
     check_suite,
@@ -50,19 +49,16 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.store.recorder import Recording, RunRecorder
 
 __all__ = [
-    "ALL_IDS",
     "Address",
     "Chunk",
     "ChunkText",
     "Corpus",
     "Database",
-    "IdRange",
     "IndexCoverage",
     "Made",
     "Recording",
     "Room",
     "RunRecorder",
-    "absolute",
     "address_for_a_command",
     "backend_of",
     "check_suite",

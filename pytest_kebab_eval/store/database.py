@@ -37,16 +37,6 @@ RECORDED_KEY = "pytest_kebab_eval"  # of `config_snapshot_json`: how a run was r
 Rows = Iterable[tuple[str, bytes]]  # query id, result_json
 
 
-class IdRange(NamedTuple):
-    """Query ids from the first on, and before another, in the order of their bytes."""
-
-    first: str = ""
-    before: str | None = None
-
-
-ALL_IDS = IdRange()
-
-
 class RawRun(NamedTuple):
     """The columns of a run as they are stored, byte for byte, and its results, which may be read again."""
 
@@ -101,7 +91,7 @@ class Database(ABC):
         return True
 
     @abstractmethod
-    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
+    def result_rows(self, run_id: str) -> Iterator[tuple[Any, Any]]:
         """`query_id` and `result_json` of a run's results, in the order of their ids."""
 
     @abstractmethod
@@ -198,9 +188,9 @@ class Database(ABC):
 
     # -- results ---------------------------------------------------------------------------------------
 
-    def results(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[QueryResult | Unreadable]:
+    def results(self, run_id: str) -> Iterator[QueryResult | Unreadable]:
         """The run's results, one at a time."""
-        for query_id, result_json in self.result_rows(run_id, ids):
+        for query_id, result_json in self.result_rows(run_id):
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")
             else:

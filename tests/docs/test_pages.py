@@ -15,13 +15,6 @@ from tests.docs.test_readme import IN_A_CLONE
 NOT_RUN = {
     **{("README.md", command): "tests/docs/test_readme.py runs it" for command in IN_A_CLONE},
     ("docs/index.md", "pip install pytest-kebab-eval"): "it would install the published package",
-    ("docs/scale.md", "pip install 'pytest-kebab-eval[dask]'"): "it would install the published package",
-    ("docs/scale.md", "dask scheduler"): "it runs until it is stopped",
-    ("docs/scale.md", "dask worker tcp://scheduler.example:8786 --nworkers 8 --nthreads 1"): "as the above",
-    (
-        "docs/scale.md",
-        "kebab-eval compare baseline candidate --scheduler tcp://scheduler.example:8786",
-    ): "it needs the above",
     ("docs/first-gate.md", "pip install pytest-kebab-eval"): "it would install the published package",
     **{
         ("docs/postgres.md", command): "it needs a server; tests/integration/stores has one"

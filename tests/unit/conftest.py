@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,18 +97,6 @@ class Scores:
 
 
 C1 = {"expected_chunk_ids": ["c1"]}
-
-
-class InlineWorkers:
-    """So many workers."""
-
-    def __init__(self, count: int = 2) -> None:
-        self.count = count
-
-    def map(self, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-        for task in tasks:
-            work, given = pickle.loads(pickle.dumps((function, task)))
-            yield pickle.loads(pickle.dumps(work(given)))
 
 
 ENTRIES: list[Json] = [

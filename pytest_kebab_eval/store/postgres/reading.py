@@ -9,7 +9,7 @@ from typing import Any
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.limits import FETCHED_BYTES, FETCHED_ROWS, STORED_VALUE_BYTES
 from pytest_kebab_eval.store.address import PostgresAddress
-from pytest_kebab_eval.store.database import ALL_IDS, Database, IdRange
+from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.postgres.connections import SchemaConnection, can_hold, database_errors
 from pytest_kebab_eval.store.results import first_row, text_of
 
@@ -72,12 +72,8 @@ class PostgresDatabase(Database):
         )
         return first_row(rows) is not None
 
-    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
+    def result_rows(self, run_id: str) -> Iterator[tuple[Any, Any]]:
         where, values = "run_id = %s", [run_id]
-        if ids != ALL_IDS:
-            where, values = f'{where} AND query_id COLLATE "C" >= %s', [*values, ids.first]
-        if ids.before is not None:
-            where, values = f'{where} AND query_id COLLATE "C" < %s', [*values, ids.before]
         query = f"SELECT query_id::text, result_json::text FROM {{schema}}.eval_query_results WHERE {where}"
         size = self._rows_at_a_time(where, values)
         yield from self._stream("kebab_results", f'{query} ORDER BY query_id COLLATE "C"', values, size)

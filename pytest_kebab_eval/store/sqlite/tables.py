@@ -12,13 +12,11 @@ import msgspec
 
 from pytest_kebab_eval.errors import DatabaseError
 from pytest_kebab_eval.store.database import (
-    ALL_IDS,
     CORPUS_TABLES,
     EVAL_TABLES,
     READ_COLUMNS,
     TAGS_TABLE,
     Database,
-    IdRange,
 )
 from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.store.sqlite.connections import database_errors
@@ -142,17 +140,9 @@ class SqliteDatabase(Database):
         firsts = (self._connection.execute(f'PRAGMA index_info("{name}")').fetchone() for name in names)
         return any(first and first[2] is not None and text_of(first[2]) == column for first in firsts)
 
-    def result_rows(self, run_id: str, ids: IdRange = ALL_IDS) -> Iterator[tuple[Any, Any]]:
-        within, bounds = "", [run_id]
-        if ids != ALL_IDS:  # which may have a NULL
-            within, bounds = " AND query_id >= ?", [run_id, ids.first]
-        if ids.before is not None:
-            within, bounds = f"{within} AND query_id < ?", [*bounds, ids.before]
-        return self._connection.execute(
-            f"SELECT query_id, result_json FROM eval_query_results WHERE run_id = ?{within}"
-            " ORDER BY query_id",
-            bounds,
-        )
+    def result_rows(self, run_id: str) -> Iterator[tuple[Any, Any]]:
+        query = "SELECT query_id, result_json FROM eval_query_results WHERE run_id = ? ORDER BY query_id"
+        return self._connection.execute(query, (run_id,))
 
     def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         query = (

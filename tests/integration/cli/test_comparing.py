@@ -216,3 +216,30 @@ def test_a_report_of_an_unknown_format_is_wrong_use(project: Project) -> None:
     called = call("report", "A", "B", "--format", "pdf")
     assert called.code == 2
     assert "'pdf' is not one of" in called.stderr
+
+
+def test_a_run_without_texts_is_matched_as_the_other_in_command_and_gate(project: Project) -> None:
+    # By text, A's hit is another passage; B has no texts, so that both are matched by document: a draw.
+    text = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
+    project.write_golden(
+        *(
+            {"id": f"q{number}", "expected_chunk_ids": [f"c{number}"], "expected_texts": {f"c{number}": text}}
+            | {"expected_doc_ids": ["d1"]}
+            for number in range(3)
+        )
+    )
+    said = hit("n1", doc_id="d1", text="Daily dumps are kept for thirty-five days, all in another region.")
+    project.make_database(
+        A={f"q{number}": result(said) for number in range(3)},
+        B={f"q{number}": result(hit("m1", doc_id="d1")) for number in range(3)},
+        configs={"A": {"chunker_version": "v1"}, "B": {"chunker_version": "v2"}},
+    )
+    compared = call("compare", "A", "B")
+    assert compared.code == 0
+    assert (
+        "ranks of the first correct hit: 0 better, 3 the same, 0 worse, 0 no longer found" in compared.stdout
+    )
+    assert "matched by document: 3 queries (fallback_doc_span)" in compared.stdout
+    outcome = project.pytest()
+    outcome.assert_outcomes(passed=3)
+    outcome.stdout.fnmatch_lines(["matched by document: 3 queries (fallback_doc_span)"])

@@ -45,7 +45,6 @@ def test_exports_are_compared_as_databases_are(project: Project) -> None:
     call("export", "B", "candidate.jsonl")
     exported = ("--db-a", "base.jsonl.gz", "--db-b", "candidate.jsonl")
     assert call("compare", "A", "B", "-v", "--json", *exported) == expected
-    assert call("compare", "A", "B", "-v", "--json", *exported, "--workers", "2") == expected
 
 
 def test_a_committed_baseline_gates_with_pytest(project: Project) -> None:

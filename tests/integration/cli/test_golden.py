@@ -314,13 +314,3 @@ def test_a_large_yaml_file_is_said_once_to_load_faster_as_jsonl(
     advice = "large.yaml would load faster as .jsonl; docs/golden-file.md says how to convert it\n"
     assert called.stderr.count(advice) == times
     assert ".jsonl" not in called.stdout
-
-
-@pytest.mark.parametrize("command", READS_GOLDEN[:-1], ids=lambda command: command[0])
-def test_a_golden_file_that_is_kept_packed_gives_the_same(
-    project: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
-) -> None:
-    usual = call(*command)
-    (project.path / "fixtures" / "golden_queries.lock.json").unlink(missing_ok=True)
-    monkeypatch.setattr("pytest_kebab_eval.golden.PACKED_QUERIES", 2)
-    assert call(*command) == usual

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from pytest_kebab_eval import CompareReport
-from pytest_kebab_eval.evaluate import Evaluation, evaluate
+from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, deltas_of, hit, line, make_database, render_report_json, result, write_golden
+from tests.builders import Json, deltas_of, hit, line, make_database, result, write_golden
 from tests.unit.matching.conftest import config, kind_of, only, place, scored
-from tests.unit.parallel.test_scoring import in_parts
 
 RIGHT = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 WRONG = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."
@@ -200,25 +199,6 @@ def test_a_result_that_is_not_there_leaves_the_way_to_the_other_run(tmp_path: Pa
     report = evaluate(settings_for(tmp_path, LOCK, {"q1": result(*mixed)}, stored[wrong])).report
     assert (only(report).a_hit_rank, only(report).b_hit_rank) == (1, None)
     assert deltas_of(report).matched_by["document"] == 1
-
-
-# -- everywhere alike ------------------------------------------------------------------------------
-
-MANY: dict[str, Json] = {
-    "a": {f"q{number}": result(*case.a) for number, case in enumerate(CASES.values())},
-    "b": {f"q{number}": result(*case.b) for number, case in enumerate(CASES.values())},
-}
-ENTRIES = [{**C1, "id": f"q{number}"} for number in range(len(CASES))]
-
-
-def shown(evaluation: Evaluation) -> tuple[Any, ...]:
-    return render_report_json(evaluation.report), evaluation.verdicts
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_workers_find_the_same(tmp_path: Path, workers: int) -> None:
-    settings = settings_for(tmp_path, LOCK, MANY["a"], MANY["b"], *ENTRIES)
-    assert shown(in_parts(settings, workers, part_queries=3)) == shown(evaluate(settings))
 
 
 def test_a_page_shows_the_hits_as_they_were_matched_in_the_end(tmp_path: Path) -> None:

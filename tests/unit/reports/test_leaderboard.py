@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,28 @@ from pytest_kebab_eval.comparing.significance import IMPROVED, NO_EVIDENCE, WORS
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.model import ComparisonKind, Run
+from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.leaderboard import Board, BoardRow, find_board, make_board
 from pytest_kebab_eval.reports.wording import failed_queries
 from pytest_kebab_eval.scoring.scorer import Scorer
 from pytest_kebab_eval.settings import Settings
 from tests.builders import deltas_of, make_database, result, side_a, write_golden
-from tests.unit.parallel.test_scoring import GATES, random_runs, settings_for
+
+_spec = importlib.util.spec_from_file_location(
+    "random_runs", Path(__file__).parents[3] / "benchmarks" / "random_runs.py"
+)
+assert _spec is not None
+assert _spec.loader is not None
+random_runs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(random_runs)
+
+GATES = (*random_runs.GATES, "hit@7 >= 0.2", "overlap@4{difficulty=hard} >= 0.1", "regressions <= 3")
+
+
+def settings_for(directory: Path, **more: Any) -> Settings:
+    database = directory / "kebab.sqlite"
+    files = {"db_a": database, "db_b": database, "golden": directory / "golden.json"}
+    return Settings(**{"run_a": "a", "run_b": "b", **files, **more})
 
 
 def board_of(settings: Settings, *names: str) -> Board:
@@ -78,19 +94,6 @@ def settings(tmp_path: Path) -> Settings:
     half = found(*QUERIES[:4])
     db = make_database(tmp_path / "kebab.sqlite", A=half, up=found(*QUERIES), down=found(), same=half)
     return Settings("A", "latest", db, db, golden=write_golden(tmp_path / "golden.yaml", entries))
-
-
-def test_the_baseline_is_scored_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    scored: list[str] = []
-    score = Scorer.score
-
-    def watched(scorer: Scorer, run: Run, *rest: Any) -> Any:
-        scored.append(run.run_id)
-        return score(scorer, run, *rest)
-
-    monkeypatch.setattr(Scorer, "score", watched)
-    board_of(settings, "up", "down", "same")
-    assert scored == ["A", "up", "down", "same"]
 
 
 def test_a_run_that_is_named_twice_counts_once(settings: Settings) -> None:

@@ -20,7 +20,7 @@ from pytest_kebab_eval import (
 )
 from pytest_kebab_eval.errors import DatabaseError, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
-from pytest_kebab_eval.store import IdRange, backend_of, find_run, open_database, write_aggregates
+from pytest_kebab_eval.store import backend_of, find_run, open_database, write_aggregates
 from pytest_kebab_eval.store import database as database_module
 from tests.builders import result, write_golden
 from tests.stores import Store
@@ -103,23 +103,14 @@ def test_secrets_of_a_configuration_are_masked(store: Store) -> None:
 # -- results ---------------------------------------------------------------------------------------
 
 
-def ids_of(store: Store, ids: IdRange = IdRange()) -> list[str]:  # noqa: B008
+def ids_of(store: Store) -> list[str]:
     with open_database(store.address) as database:
-        return [found.query_id for found in database.results("a", ids)]
+        return [found.query_id for found in database.results("a")]
 
 
 def test_results_come_in_the_order_of_the_bytes_of_their_ids(store: Store) -> None:
     store.make(a=dict.fromkeys(reversed(ODD_IDS), result("c1")), b={"q": result("c1")})
     assert ids_of(store) == ODD_IDS
-
-
-@pytest.mark.parametrize(
-    ("ids", "read"),
-    [(IdRange("a"), ODD_IDS[1:]), (IdRange("a", "b"), ODD_IDS[1:4]), (IdRange("", "a"), ["Z"])],
-)
-def test_a_range_of_query_ids_is_read_alone(store: Store, ids: IdRange, read: list[str]) -> None:
-    store.make(a=dict.fromkeys(ODD_IDS, result("c1")))
-    assert ids_of(store, ids) == read
 
 
 def test_more_rows_than_are_fetched_at_a_time_are_all_read(store: Store) -> None:
