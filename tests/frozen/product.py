@@ -67,6 +67,11 @@ def run_command(
     return Outcome(*_in_child("kebab-eval", directory, list(arguments), env, stdin))
 
 
+def run_python(directory: Path, script: str) -> Outcome:
+    """A Python file in the directory."""
+    return Outcome(*_in_child("python", directory, [script], None))
+
+
 def _outcome(case: ET.Element) -> str:
     for child in case:
         if child.tag in {"failure", "error"}:

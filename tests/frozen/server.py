@@ -8,6 +8,7 @@ import importlib
 import importlib.metadata
 import json
 import os
+import runpy
 import sys
 import tempfile
 from pathlib import Path
@@ -19,16 +20,19 @@ from tests.frozen.comparison import write_comparison
 from tests.frozen.product import QUIET, STREAMS
 from tests.inner import cheaper
 
-MODULES_SEEN = """
-import sys
-def pytest_unconfigure():
-    open("modules.txt", "w").write(" ".join(sys.modules))
-"""
 SMALL = {
     "golden": [{"id": "q", "query": "?", "expected_chunk_ids": ["d-c"]}],
     "runs": {"base": {"results": {"q": {"hits": ["d-c"]}}}, "cand": {"results": {"q": {"hits": ["d-x"]}}}},
 }
 RUNS = ["--kebab-run-a=base", "--kebab-run-b=cand", "--kebab-golden=golden_queries.yaml"]
+COMMANDS = [
+    ["kebab-eval", *line.split(), "--db=kebab.sqlite"]
+    for line in (
+        "compare base cand --json --golden=golden_queries.yaml",
+        "blame q --golden=golden_queries.yaml",
+        "import kebab --results=golden_queries.yaml",
+    )
+]
 
 
 def serve() -> None:
@@ -65,10 +69,14 @@ def run(request: dict[str, Any]) -> int:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        if "seen" in request:
+            Path(request["seen"]).write_text(" ".join(sys.modules), encoding="utf-8")
 
 
 def command(program: str) -> Any:
-    """What an installed command runs."""
+    """What an installed command runs; `python` runs a file."""
+    if program == "python":
+        return lambda: runpy.run_path(sys.argv[1], run_name="__main__") is None
     (found,) = importlib.metadata.entry_points(group="console_scripts", name=program)
     return found.load()
 
@@ -76,19 +84,15 @@ def command(program: str) -> Any:
 def preload(directory: Path) -> None:
     """Import what a session and a command import, as each told when it ended, so that no inside is named."""
     write_comparison(SMALL, directory)
-    (directory / "modules_seen.py").write_text(MODULES_SEEN, encoding="utf-8")
     (directory / STREAMS[0]).touch()
-    seen: set[str] = set()
-    arguments = [*QUIET, *RUNS, f"--rootdir={directory}", "-pmodules_seen"]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(directory)
-        in_child({"program": "pytest", "directory": str(directory), "arguments": arguments, "env": {}})
-        seen.update((directory / "modules.txt").read_text(encoding="utf-8").split())
-    command("kebab-eval")
-    for name in sorted(seen):
-        if not name.startswith(("__main__", "modules_seen", "conftest")):
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+    for program, *arguments in (["pytest", *QUIET, *RUNS, f"--rootdir={directory}"], *COMMANDS):
+        seen = directory / "modules.txt"
+        request = {"program": program, "directory": str(directory), "arguments": arguments, "env": {}}
+        in_child({**request, "seen": str(seen)})
+        for name in sorted(seen.read_text(encoding="utf-8").split()):
+            if not name.startswith(("__main__", "conftest")):
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
     render_once(directory)
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
         del sys.modules[name]  # a project may have tests of its own
