@@ -116,14 +116,6 @@ def test_matching_by_text_is_measured_against_spans(tmp_path: Path) -> None:
     assert [row.split(" | ")[0] for row in rows] == [f"| {way}" for way in ways]
 
 
-def test_re_anchoring_a_long_document_is_measured_by_span_text_and_hashes(tmp_path: Path) -> None:
-    command = ("reanchoring.py", tmp_path, "--chunks", "10", "40")
-    rows = [line.split(" | ") for line in run_script(*command, cwd=tmp_path).splitlines()[2:]]
-    assert [row[0] for row in rows] == ["| span", "| text", "| hashes"]
-    assert all(row[-1] == "100.0% |" for row in rows)
-    assert all(float(row[3]) < 12 for row in rows)  # sixteen times as long, if every pair were compared
-
-
 @pytest.mark.parametrize("option", ["--quick", "--only=warm"])
 def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="needs all rows"):

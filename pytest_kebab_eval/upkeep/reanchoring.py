@@ -21,7 +21,6 @@ from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Ru
 from pytest_kebab_eval.spans import extents
 from pytest_kebab_eval.store import Database, in_order
 from pytest_kebab_eval.text import brief, printable, shown_path
-from pytest_kebab_eval.upkeep.candidates import Candidates
 from pytest_kebab_eval.upkeep.locking import (
     FoundChunk,
     Locking,
@@ -101,7 +100,6 @@ class _Chunks:
         self.in_index = self._add_indexed(
             {hit.doc_id or "" for hit in self.all.values()} | self._documents(golden)
         )
-        self._candidates: dict[str, Candidates] = {}
         self._by_document: dict[str, list[Hit]] = {}
         for hit in self.all.values():
             self._by_document.setdefault(hit.doc_id or "", []).append(hit)
@@ -128,15 +126,11 @@ class _Chunks:
                 found = True
         return found
 
-    def near(self, query: GoldenQuery, target: ExpectedLocation, least_part: float) -> list[Hit]:
-        """The chunks that may be the target, and those that the query found, in their documents' order."""
+    def near(self, query: GoldenQuery, target: ExpectedLocation) -> list[Hit]:
+        """The chunks of the target's documents, and those that the query found, in their documents' order."""
         ids = {hit.chunk_id or "" for hit in self.by_query.get(query.id, ()) if hit.chunk_id}
         for doc_id in {*target.doc_ids, *(query.expected_doc_ids or ())}:
-            if doc_id in self._by_document:
-                if doc_id not in self._candidates:
-                    hits = self._by_document[doc_id]
-                    self._candidates[doc_id] = Candidates(hits, self.passages, least_part)
-                ids.update(hit.chunk_id or "" for hit in self._candidates[doc_id].of(target))
+            ids.update(hit.chunk_id or "" for hit in self._by_document.get(doc_id, ()))
         return sorted((self.all[chunk_id] for chunk_id in ids), key=self._position)
 
     @cached_property
@@ -168,7 +162,6 @@ class _Anchors:
         self._is_of_run = not versions or versions == {chunks.run.chunker_version}
         probes = msgspec.structs.replace(golden, queries=tuple(map(_probe, golden.queries)))
         self._locations, self.old_run = _locations(probes, chunks, versions)
-        self._least_overlap = least_overlap
         self._matcher = Matcher(MatchMode.FALLBACK, self._locations, least_overlap)
         self._found: dict[tuple[str, str], _Found] = {}
 
@@ -256,7 +249,7 @@ class _Anchors:
             _probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,), alternatives=()
         )
         targets = self._matcher.targets(only)
-        near = self._chunks.near(query, self._matcher.expected_location(only, name), self._least_overlap)
+        near = self._chunks.near(query, self._matcher.expected_location(only, name))
         passages = self._chunks.passages
         ranked = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(near, 1)]
         # Together, since a copy of the passage is told from it by what the other chunks share.
