@@ -32,7 +32,7 @@ from typing import NamedTuple
 from passages import Chunk, as_it_is, by_characters, overlap, wrapped_anew
 
 from pytest_kebab_eval.matching.letters import letters_of
-from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
+from pytest_kebab_eval.matching.shingles import shared_part
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP
 
 STORED = Path(__file__).parent.parent / "build" / "corpora"
@@ -234,13 +234,12 @@ class Pairs:
         self._letters = letters_of(text)
         self._sizes = {id(chunk): size_of(chunk.text) for found in self._cut.values() for chunk in found}
 
-    def judged(self, *, hashed: bool) -> Iterator[tuple[Outcome, Chunk, Chunk]]:
+    def judged(self) -> Iterator[tuple[Outcome, Chunk, Chunk]]:
         for one, other in combinations(CHUNKERS, 2):
             for expected in self._cut[one]:
-                known = hashed_text(expected.text) if hashed else expected.text
                 for hit in self._cut[other]:
                     size = min(self._sizes[id(expected)], self._sizes[id(hit)])
-                    part = shared_part(known, hit.text) if known else None
+                    part = shared_part(expected.text, hit.text)
                     said, true = (part or 0.0) >= SPAN_OVERLAP, overlap(expected, hit) >= SPAN_OVERLAP
                     if size and (said or true):
                         length = max(least for least in LENGTHS if least <= size)
@@ -287,8 +286,8 @@ def is_long(outcome: Outcome) -> bool:
     return outcome.length >= 40
 
 
-def tables(tally: Tally, hashed: Tally, prose: list[str], *, pairs: bool) -> Iterator[str]:
-    long, long_hashed = where(tally, is_long), where(hashed, is_long)
+def tables(tally: Tally, prose: list[str], *, pairs: bool) -> Iterator[str]:
+    long = where(tally, is_long)
     corpora = list(dict.fromkeys(outcome.corpus for outcome in tally))
     by_corpus = {name: where(long, lambda outcome, name=name: outcome.corpus == name) for name in corpora}  # type: ignore[misc]
     yield from table("40 letters and more", by_corpus)
@@ -303,15 +302,11 @@ def tables(tally: Tally, hashed: Tally, prose: list[str], *, pairs: bool) -> Ite
         "prose, 40 letters and more, cut by",
         {name: where(long_prose, lambda outcome, name=name: outcome.pair == name) for name in names},  # type: ignore[misc]
     )
-    hashed_prose = where(long_hashed, lambda outcome: outcome.corpus in prose)
-    hashed_others = where(long_hashed, lambda outcome: outcome.corpus not in prose)
     yield from table(
         "40 letters and more",
         {
             "prose": long_prose,
-            "prose, with `--no-texts`": hashed_prose,
             "pages that repeat themselves": where(others, is_long),
-            "pages that repeat themselves, with `--no-texts`": hashed_others,
         },
     )
     if pairs:
@@ -403,12 +398,11 @@ def main() -> None:
     if not corpora:
         places = {**PROSE, **REFERENCE}
         corpora = {name: in_sdist(*place, given.documents) for name, place in places.items()}
-    tally, hashed, confused, wrong = Tally(), Tally(), Confused(), 0
+    tally, confused, wrong = Tally(), Confused(), 0
     for corpus, texts in corpora.items():
         for text in texts:
             pairs = Pairs(corpus, text)
-            hashed.update(outcome for outcome, _, _ in pairs.judged(hashed=True))
-            for outcome, expected, hit in pairs.judged(hashed=False):
+            for outcome, expected, hit in pairs.judged():
                 tally[outcome] += 1
                 confused.add(outcome, text, expected)
                 if given.wrong and outcome.said != outcome.true and outcome.once and is_long(outcome):
@@ -417,7 +411,7 @@ def main() -> None:
                         print(show(outcome, expected, hit), flush=True)
     documents = sum(map(len, corpora.values()))
     print(f"{documents} documents, {sum(tally.values()):,} pairs that are the same or said to be\n")
-    print(*tables(tally, hashed, prose, pairs=given.pairs), *confused.table(), sep="\n")
+    print(*tables(tally, prose, pairs=given.pairs), *confused.table(), sep="\n")
     if not given.corpus:
         whole = [in_sdist(*PROSE[name], given.documents, 10**6) for name in prose]
         print(*fair_parts([text for texts in whole for text in texts]), sep="\n")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         SettingsError,
         StoreError,
     )
-    from pytest_kebab_eval.golden import GoldenSet, HashedText, Lock, LockedChunk, load_golden_set
+    from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk, load_golden_set
     from pytest_kebab_eval.model import (
         Answer,
         Cited,
@@ -74,7 +74,7 @@ _HOMES = {  # the names of each module
         "NoDatabase NoSuchRun RunNameError SettingsError StoreError"
     ),
     "api": "compare_runs compute_aggregate store_aggregate",
-    "golden": "GoldenSet HashedText Lock LockedChunk load_golden_set",
+    "golden": "GoldenSet Lock LockedChunk load_golden_set",
     "model": (
         "Answer Cited ComparisonKind ExpectedSpan ForbiddenHit GoldenQuery Hit Judge Judgment "
         "QueryComparison QueryResult Recorded Retrieval Run Scope Span Support Timings Usage Xfail"
@@ -90,7 +90,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "AggregateMetrics", "Answer", "BrokenResult", "CheckRates", "ChunkerError", "Cited", "CompareReport",
     "ComparisonCounts", "ComparisonKind", "ConfigChange", "DatabaseError", "Deltas", "ExpectedSpan",
-    "ForbiddenHit", "GateError", "GateResult", "GoldenError", "GoldenQuery", "GoldenSet", "HashedText", "Hit",
+    "ForbiddenHit", "GateError", "GateResult", "GoldenError", "GoldenQuery", "GoldenSet", "Hit",
     "IndexCoverage", "InputError", "Judge", "Judgment", "KebabEvalError", "Lock", "LockedChunk",
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
     "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",

@@ -109,13 +109,6 @@ def test_passages_of_the_notes_of_an_example_are_told_by_their_text(tmp_path: Pa
     assert recall >= 0.97
 
 
-def test_matching_by_text_is_measured_against_spans(tmp_path: Path) -> None:
-    command = ("--documents", "8", "--queries", "50", "--repeats", "1")
-    rows = run_script("matching_cost.py", *command, cwd=tmp_path).splitlines()[-6:]
-    ways = ["span", "text", "hashes", "hashes alone", "span with the index", "text with the index"]
-    assert [row.split(" | ")[0] for row in rows] == [f"| {way}" for way in ways]
-
-
 @pytest.mark.parametrize("option", ["--quick", "--only=warm"])
 def test_tables_of_a_page_are_replaced_as_a_whole(option: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="needs all rows"):

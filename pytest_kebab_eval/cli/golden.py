@@ -21,7 +21,7 @@ from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
 from pytest_kebab_eval.text import brief, printable, shown_path
 from pytest_kebab_eval.upkeep import reanchoring, validation
-from pytest_kebab_eval.upkeep.locking import Locking, has_hashes, make_lock
+from pytest_kebab_eval.upkeep.locking import Locking, make_lock
 from pytest_kebab_eval.upkeep.reanchoring import NewChunks, Reanchoring, Undecided
 
 _TEXT_SHOWN = 200  # characters of a chunk's text
@@ -62,8 +62,7 @@ def validate(golden_only: bool, as_json: bool, **given: Any) -> None:
 @options("db", "golden")
 @click.option("--run", metavar="RUN", help="Take what the database's chunks lack from the hits of this run.")
 @click.option("--force", is_flag=True, help="Replace a lock file of another chunker.")
-@click.option("--no-texts", is_flag=True, help="Store hashes of the chunks' texts, not the texts.")
-def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
+def lock(run: str | None, force: bool, **given: Any) -> None:
     """Write the lock file: where the expected chunks are.
 
     It has their chunker version and their texts, too. With it the runs of other chunkers can still be judged
@@ -73,7 +72,7 @@ def lock(run: str | None, force: bool, no_texts: bool, **given: Any) -> None:
     sources = sources_from(**given)
     golden = read_golden(sources)
     with open_database(database_of(sources)) as database:
-        made = make_lock(golden, database, find_run(database, run) if run else None, texts=not no_texts)
+        made = make_lock(golden, database, find_run(database, run) if run else None)
     _check_lock(made, golden, run, force=force)
     path = lock_path(golden.path)
     write_if_changed(path, render_lock(made.lock))
@@ -122,9 +121,8 @@ def _check_lock(made: Locking, golden: GoldenSet, run: str | None, *, force: boo
 @click.option("--to", "to", required=True, metavar="RUN", help="A run of the newer chunker.")
 @options("db", "golden", "span_overlap")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if something is to be done.")
-@click.option("--no-texts", is_flag=True, help="Have hashes of the chunks' texts in the lock file.")
 @json_option
-def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) -> None:
+def reanchor(to: str, check: bool, as_json: bool, **given: Any) -> None:
     """Replace chunk ids by those of a newer chunker.
 
     An expected chunk becomes the chunks of the run that the gate would take for it: by document and span, or
@@ -137,9 +135,8 @@ def reanchor(to: str, check: bool, no_texts: bool, as_json: bool, **given: Any) 
     text = read_text(golden.path)
     with open_database(database_of(sources)) as database:
         run = find_run(database, to)
-        texts = not no_texts and not has_hashes(golden.lock)
         overlap = sources.read("span_overlap")
-        made = reanchoring.reanchor(golden, text, (database, run), least_overlap=overlap, texts=texts)
+        made = reanchoring.reanchor(golden, text, (database, run), least_overlap=overlap)
     if not check:
         _write(golden, text, made)
     name = shown_path(golden.path)

@@ -7,19 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Problem, read_entries, read_file
-from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.model import GoldenQuery, Span, Value
 from pytest_kebab_eval.text import brief, shown_path
 
 MAX_PROBLEMS_SHOWN = 50
-HASH_FORM = 2  # of the letters that hashes are of: `matching.letters` says what counts as one
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
@@ -79,28 +76,12 @@ def _describe(path: Path, problems: list[Problem]) -> str:
 # -- the lock file: spans and texts of the expected chunks, and their chunker version -----------------
 
 
-class HashedText(Value, frozen=True):
-    """A text of which only hashes of its runs of letters are kept."""
-
-    letters: Annotated[int, msgspec.Meta(ge=0, le=TEXT_COMPARED)]  # how many there are
-    size: Annotated[int, msgspec.Meta(ge=1, le=100)]  # letters of a run
-    # Of the runs that follow each other, five digits each.
-    hashes: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{5})*\Z")]
-    form: int = 1
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is a short text, of which there is one hash."""
-        return 0 < self.letters == self.size
-
-
 class LockedChunk(Value, frozen=True):
-    """One expected chunk: its document, its source spans, and its text or hashes of it."""
+    """One expected chunk: its document, its source spans, and its text."""
 
     doc_id: str | None = None
     spans: tuple[Span, ...] = ()
     text: str | None = None
-    shingles: HashedText | None = None
     # Of a chunk that a re-anchoring left: its own chunker, empty if that is not known. Else it is the lock's.
     chunker_version: str | None = None
 
@@ -144,18 +125,10 @@ def read_lock(path: Path) -> Lock | None:
     except OSError as error:
         raise GoldenError(f"cannot read the lock file {shown_path(path)}: {error.strerror}") from None
     try:
-        lock = msgspec.json.decode(data, type=Lock)
+        return msgspec.json.decode(data, type=Lock)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        what_to_do = "fix it, or delete it to go without"
-        if str(error).endswith(".shingles.hashes`"):  # before the first release, they had another form
-            what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
-        what = f"this is not a lock file: {brief(str(error), 120)}; {what_to_do}"
+        what = f"this is not a lock file: {brief(str(error), 120)}; fix it, or delete it to go without"
         raise GoldenError(f"{shown_path(path)}: {what}") from None
-    if any(chunk.shingles and chunk.shingles.form != HASH_FORM for chunk in lock.chunks.values()):
-        what = "its hashes of texts were made by another version of kebab-eval, and cannot be compared"
-        what_to_do = "delete it, and run `kebab-eval lock --no-texts` again"
-        raise GoldenError(f"{shown_path(path)}: {what}; {what_to_do}")
-    return lock
 
 
 def render_lock(lock: Lock) -> str:

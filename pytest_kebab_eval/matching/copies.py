@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, combinations
 
-from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.shingles import SHINGLE, compare_texts, is_short, length_of, shared_part
@@ -48,7 +47,7 @@ class FoundTexts:
             if match.target == number and match.by_text and match.is_correct
         ]
 
-    def only_short(self, target: str | HashedText | None) -> list[int]:
+    def only_short(self, target: str | None) -> list[int]:
         """The hits, if they are short and the target is not, and there are longer ones or they say little."""
         if target is None or not all(self._is_short(found.hit) for found in self._found) or is_short(target):
             return []
@@ -84,7 +83,7 @@ class FoundTexts:
         middle = max(0, (len(letters) - SHINGLE) // 2)
         return letters[middle : middle + SHINGLE]
 
-    def copies(self, around: Callable[[], str | HashedText | None]) -> tuple[set[int], bool]:
+    def copies(self, around: Callable[[], str | None]) -> tuple[set[int], bool]:
         """The hits of other places, and whether it cannot be told of some: the text beside them is the same.
 
         Two chunks that have the same part of the target and differ around that are of two places. The one
@@ -115,7 +114,7 @@ class FoundTexts:
         return letters == other_letters or shared * min(len(letters), len(other_letters)) < both
 
     def _less(
-        self, one: _FoundCopy, other: _FoundCopy, around: Callable[[], str | HashedText | None]
+        self, one: _FoundCopy, other: _FoundCopy, around: Callable[[], str | None]
     ) -> _FoundCopy | None:
         """Which of two shares less of the target, or of what is around it; None if that is not known."""
         if abs(one.length - other.length) >= SHINGLE:

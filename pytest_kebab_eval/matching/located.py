@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.matching.copies import FoundTexts
 from pytest_kebab_eval.matching.letters import comparable_letters
@@ -27,7 +26,7 @@ class ExpectedLocation(NamedTuple):
     doc_ids: frozenset[str]
     location: Location
     chunk_id: str | None = None
-    text: str | HashedText | None = None
+    text: str | None = None
 
     @property
     def has_document(self) -> bool:
@@ -91,7 +90,7 @@ class Surroundings(Protocol):
     def documents(self) -> Collection[str]:
         """The documents of all targets, which are read together."""
 
-    def around(self, target: ExpectedLocation) -> str | HashedText | None:
+    def around(self, target: ExpectedLocation) -> str | None:
         """The text of a target and, if that is known, of the chunks beside it."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden import GoldenSet, HashedText, Lock
+from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
@@ -170,15 +170,10 @@ class Locations(NamedTuple):
         if chunk_id in self.stored:
             yield self.stored[chunk_id]
 
-    def text_of(self, query: GoldenQuery, chunk_id: str) -> str | HashedText | None:
-        """The chunk's text, or hashes of it, from the first source that knows."""
+    def text_of(self, query: GoldenQuery, chunk_id: str) -> str | None:
+        """The chunk's text, from the first source that knows."""
         locked = self.lock.chunks.get(chunk_id) if self.lock else None
-        given = query.expected_texts.get(chunk_id) or (locked and (locked.text or locked.shingles))
-        if isinstance(given, HashedText):
-            from pytest_kebab_eval.matching.shingles import hashed_text
-
-            text = self._found_text(chunk_id)
-            return text if text and hashed_text(text) == given else given
+        given = query.expected_texts.get(chunk_id) or (locked and locked.text)
         if given or self.is_left(chunk_id):
             return given or None
         return self._found_text(chunk_id)

@@ -1,4 +1,4 @@
-"""How much two texts share, of which one may be known by hashes alone.
+"""How much two texts share.
 
 A text is its letters and digits. A shingle is 24 of them in a row, some five words; a stretch is what both
 texts have around a shared shingle, so that words cut in two at the edge of a chunk count as far as they go.
@@ -8,19 +8,13 @@ markup, is another cut; what differs at the same place is another passage, howev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
-from pytest_kebab_eval.golden import HASH_FORM, HashedText
 from pytest_kebab_eval.matching.letters import (
-    DIGITS,
     SYLLABLES,
     UNSPACED,
     comparable_letters,
-    hash_codes,
     letters_of,
-    shingle_hashes,
     words_of,
 )
 from pytest_kebab_eval.model import Value
@@ -65,24 +59,16 @@ class Shared(Value, frozen=True):
 _NOTHING = Shared(0.0)
 
 
-def shared_part(expected: str | HashedText, text: str) -> float | None:
+def shared_part(expected: str, text: str) -> float | None:
     """How much of the shorter text both share; None if one has too many letters to be compared."""
     found = compare_texts(expected, text)
     return None if found is None else found.part
 
 
-def compare_texts(expected: str | HashedText, text: str) -> Shared | None:
-    """What both texts share; None if one has too many letters to be compared.
-
-    Of the expected text, hashes may be all that is known.
-    """
-    theirs = comparable_letters(text)
-    if theirs is None:
-        return None
-    if isinstance(expected, HashedText):
-        return _find_words(expected, text) if expected.is_whole else _compare_hashes(expected, theirs)
-    ours = comparable_letters(expected)
-    if ours is None:
+def compare_texts(expected: str, text: str) -> Shared | None:
+    """What both texts share; None if one has too many letters to be compared."""
+    ours, theirs = comparable_letters(expected), comparable_letters(text)
+    if ours is None or theirs is None:
         return None
     is_shorter = len(ours) <= len(theirs)
     shorter, longer = (ours, theirs) if is_shorter else (theirs, ours)
@@ -134,10 +120,8 @@ def _in_expected(stretch: Stretch, *, is_shorter: bool) -> Stretch:
     return stretch if is_shorter else Stretch(start + offset, stop + offset, -offset)
 
 
-def is_short(text: str | HashedText, least: int = SHORT) -> bool:
+def is_short(text: str, least: int = SHORT) -> bool:
     """Whether a text has fewer letters than that: of as many as say the same in a script with spaces."""
-    if isinstance(text, HashedText):
-        return _is_short(text.letters, text.size, least)
     letters = letters_of(text)
     return _is_short(len(letters), shingle_size(letters), least)
 
@@ -146,9 +130,9 @@ def _is_short(letters: int, size: int, least: int = SHORT) -> bool:
     return letters * SHINGLE < least * size
 
 
-def length_of(text: str | HashedText) -> int:
+def length_of(text: str) -> int:
     """How many letters a text has; 0 also if they are too many."""
-    return len(letters_of(text)) if isinstance(text, str) else text.letters
+    return len(letters_of(text))
 
 
 def shingle_size(letters: str) -> int:
@@ -276,109 +260,3 @@ def _shared_start(one: str, other: str) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle)
     return low
-
-
-# -- hashes of a text ------------------------------------------------------------------------------
-
-
-def hashed_text(text: str) -> HashedText | None:
-    """Hashes of the shingles that follow each other; None if there are too many letters.
-
-    A text that is only found whole is one shingle.
-    """
-    letters = comparable_letters(text)
-    if letters is None:
-        return None
-    size = shingle_size(letters)
-    if letters and _is_short(len(letters), size):
-        size = len(letters)
-    hashes = shingle_hashes(letters, size)[::size] if letters else ""
-    digits = "".join([f"{ord(code):0{DIGITS}x}" for code in hashes])
-    return HashedText(len(letters), size, digits, form=HASH_FORM)
-
-
-def _find_words(expected: HashedText, text: str) -> Shared:
-    """Whether a text has another whole, from word boundary to word boundary."""
-    at = word_hashes(text, expected.size).get(hash_codes(expected.hashes))
-    return _NOTHING if at is None else Shared(1.0, Stretch(0, expected.letters, at))
-
-
-def word_hashes(text: str, size: int) -> dict[str, int]:
-    """The hashes of runs of so many letters that begin and end with a word, and where they begin."""
-    words = words_of(text).split()
-    starts = [0, *accumulate(map(len, words))]
-    hashes, ends = shingle_hashes("".join(words), size), {*starts}
-    return {hashes[start]: start for start in reversed(starts) if start + size in ends}
-
-
-def _compare_hashes(expected: HashedText, letters: str) -> Shared:
-    length = min(expected.letters, len(letters))
-    stretches = _hashed_stretches(expected, letters) if length else ()
-    if not stretches:
-        return _NOTHING
-    main = max(stretches, key=lambda stretch: stretch.stop - stretch.start)
-    alignment = _hashed_alignment(stretches, main, expected, len(letters))
-    part = min(1.0, alignment.shared / length) if alignment.is_same_passage else 0.0
-    return Shared(0.0 if part < 1 and _is_short(length, expected.size) else part, main)
-
-
-def _hashed_alignment(
-    stretches: Sequence[Stretch], main: Stretch, expected: HashedText, letters: int
-) -> Alignment:
-    """The stretches that go with the longest one, and what is between them and around them in both texts.
-
-    Beside a stretch, fewer letters than a shingle has may be the same, too: half a shingle, on average.
-    """
-    shared = substituted = end = end_there = 0
-    unknown = expected.size // 2
-    for stretch in stretches:
-        start = max(stretch.start, end)
-        gaps = sorted((start - end, start + stretch.offset - end_there))
-        # It is about as far from the longest one in both texts, or beside what only one of them has.
-        distance = max(main.start - stretch.stop, stretch.start - main.stop, 0)
-        if start < stretch.stop and (
-            abs(stretch.offset - main.offset) <= SHINGLE + distance // 4
-            or (end and 0 <= gaps[0] < 2 * expected.size and gaps[1] <= _INSERTED)
-        ):
-            shared += stretch.stop - start
-            substituted += max(0, gaps[0] - (2 * unknown if end else unknown))
-            end, end_there = stretch.stop, stretch.stop + stretch.offset
-    rest = min(expected.letters - end, letters - end_there)
-    return Alignment(shared, substituted + max(0, rest - unknown))
-
-
-def _hashed_stretches(expected: HashedText, letters: str) -> list[Stretch]:
-    """The stretches shared with a text of which there are hashes, as they are there."""
-    size, ours, theirs = expected.size, hash_codes(expected.hashes), shingle_hashes(letters, expected.size)
-    found: list[Stretch] = []
-    done = 0
-    for number, code in enumerate(ours):
-        if number >= done and code in theirs:
-            count, position = _longest_hashed(ours[number:], theirs, size)
-            start, done = number * size, number + count
-            found.append(_with_edges(start, done * size, position - start, expected, len(letters)))
-    return found
-
-
-def _longest_hashed(ours: str, theirs: str, size: int) -> tuple[int, int]:
-    """How many hashes are the same from the first on, and at which of the first positions that have it."""
-    count = longest = 0
-    position = theirs.find(ours[0])
-    for _ in range(_POSITIONS_TRIED):
-        shared = _shared_start(ours, theirs[position::size])
-        count, longest = (shared, position) if shared > count else (count, longest)
-        position = theirs.find(ours[0], position + 1)
-        if position < 0:
-            break
-    return count, longest
-
-
-def _with_edges(start: int, stop: int, offset: int, expected: HashedText, letters: int) -> Stretch:
-    """A stretch, with what is left up to the edge of either text where that is too short for a hash."""
-    before = min(start, start + offset)
-    after = min(expected.letters - stop, letters - stop - offset)
-    return Stretch(
-        start - before if before < expected.size else start,
-        stop + after if after < expected.size else stop,
-        offset,
-    )

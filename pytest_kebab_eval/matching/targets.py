@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.matching.locations import Location, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
     AnyOf,
@@ -123,7 +122,7 @@ class Matcher:
             self._documents = frozenset[str]().union(*by_text)
         return self._documents
 
-    def around(self, target: ExpectedLocation) -> str | HashedText | None:
+    def around(self, target: ExpectedLocation) -> str | None:
         """The text of a target, and of the chunks beside it where the index still has them."""
         text, chunk_id = target.text, target.chunk_id
         if not isinstance(text, str) or not chunk_id:

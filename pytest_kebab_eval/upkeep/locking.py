@@ -11,7 +11,6 @@ import msgspec
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
 from pytest_kebab_eval.matching.locations import indexed_versions
-from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.model import Hit, QueryResult, Run, Span, Value, gains_of
 from pytest_kebab_eval.spans import extent
 from pytest_kebab_eval.store import Corpus, Database
@@ -35,13 +34,8 @@ class FoundChunk(NamedTuple):
     origin: str  # where it was found, for the user
 
 
-def make_lock(
-    golden: GoldenSet, database: Database, run: Run | None = None, *, texts: bool = True
-) -> Locking:
-    """The expected chunks as the index has them, else the run's hits, else the old lock.
-
-    Without texts, the lock has hashes of them.
-    """
+def make_lock(golden: GoldenSet, database: Database, run: Run | None = None) -> Locking:
+    """The expected chunks as the index has them, else the run's hits, else the old lock."""
     wanted = sorted({chunk_id for query in golden.queries for chunk_id in gains_of(query)})
     in_hits = found_in_hits(set(wanted), database, run) if run else {}
     left = golden.lock.left() if golden.lock else set()
@@ -55,7 +49,7 @@ def make_lock(
             known = [in_index, in_hits.get(chunk_id), of_another, *known]
         sources = [source for source in known if source]
         if sources:
-            found[chunk_id] = with_text(sources, texts=texts)
+            found[chunk_id] = with_text(sources)
     return locking_of(wanted, found)
 
 
@@ -93,15 +87,11 @@ def locking_of(wanted: Iterable[str], found: dict[str, FoundChunk]) -> Locking:
     )
 
 
-def with_text(sources: list[FoundChunk], *, texts: bool) -> FoundChunk:
-    """The chunk of the first source, with the text or hashes of the first source of its chunker with any."""
+def with_text(sources: list[FoundChunk]) -> FoundChunk:
+    """The chunk of the first source, with the text of the first source of its chunker that has any."""
     first = sources[0]
-    same = [source.chunk for source in sources if source.version == first.version]
-    with_words = next((chunk for chunk in same if chunk.text or chunk.shingles), first.chunk)
-    text, shingles = with_words.text or None, with_words.shingles
-    if text is not None and not texts:
-        shingles, text = hashed_text(text), None
-    return first._replace(chunk=msgspec.structs.replace(first.chunk, text=text, shingles=shingles))
+    texts = (source.chunk.text for source in sources if source.version == first.version)
+    return first._replace(chunk=msgspec.structs.replace(first.chunk, text=next(filter(None, texts), None)))
 
 
 def found_in_index(chunk_id: str, corpus: Corpus, version: str | None) -> FoundChunk | None:
@@ -140,9 +130,3 @@ def as_locked(hit: Hit) -> LockedChunk | None:
     if hit.citation and extent(hit.citation):
         spans = (msgspec.structs.replace(hit.citation, path=None, section=None),)
     return LockedChunk(hit.doc_id, spans, hit.text) if spans or hit.text else None
-
-
-def has_hashes(lock: Lock | None) -> bool:
-    """Whether a lock file was made without texts."""
-    chunks = lock.chunks.values() if lock else ()
-    return any(chunk.shingles for chunk in chunks) and not any(chunk.text for chunk in chunks)

@@ -68,7 +68,6 @@ def reanchor(
     stored: tuple[Database, Run],
     *,
     least_overlap: float = SPAN_OVERLAP,
-    texts: bool = True,
 ) -> Reanchoring:
     """Decide for every query, and make the golden file's new text of its old one; nothing is written."""
     chunks = _Chunks(golden, *stored)
@@ -77,7 +76,7 @@ def reanchor(
     edited = decisions.edit(text)
     changed = tuple(found for found in decisions.found if isinstance(found, NewChunks) and found.ids)
     undecided = tuple(found for found in decisions.found if isinstance(found, Undecided))
-    locking = _locking(decisions, chunks, texts=texts)
+    locking = _locking(decisions, chunks)
     return Reanchoring(edited, locking, changed, undecided, chunks.in_index)
 
 
@@ -229,7 +228,7 @@ class _Anchors:
         spans = [expected for expected in query.expected_spans if expected.chunk_id == name]
         hit = self._chunks.all[new[0]] if len(new) == 1 else None
         old, text = self._locations.text_of(query, name), self._chunks.passages.text(hit) if hit else None
-        letters = letters_of(old) if isinstance(old, str) else ""
+        letters = letters_of(old or "")
         if letters and letters == letters_of(text or ""):
             return ""
         if name in query.expected_texts:
@@ -347,11 +346,11 @@ class _Decisions:
 # -- the lock --------------------------------------------------------------------------------------
 
 
-def _locking(decisions: _Decisions, chunks: _Chunks, *, texts: bool) -> Locking:
+def _locking(decisions: _Decisions, chunks: _Chunks) -> Locking:
     """A lock of the new chunks; of queries that are left as they are, it keeps what the old one has."""
     wanted = sorted({name for number in range(len(decisions.found)) for name in decisions.names(number)})
     to_lock = _ChunksToLock(decisions, chunks)
-    locking = locking_of(wanted, {name: with_text([to_lock.find(name)], texts=texts) for name in wanted})
+    locking = locking_of(wanted, {name: with_text([to_lock.find(name)]) for name in wanted})
     return msgspec.structs.replace(
         locking, lock=msgspec.structs.replace(locking.lock, chunker_version=chunks.run.chunker_version)
     )

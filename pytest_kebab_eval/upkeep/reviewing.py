@@ -16,7 +16,7 @@ from pytest_kebab_eval.golden.reading import Problem, entries_of
 from pytest_kebab_eval.matching.strategies import Anchor
 from pytest_kebab_eval.model import Support
 from pytest_kebab_eval.text import shown_path
-from pytest_kebab_eval.upkeep.locking import FoundChunk, has_hashes, with_text
+from pytest_kebab_eval.upkeep.locking import FoundChunk, with_text
 from pytest_kebab_eval.upkeep.reanchoring import Undecided
 from pytest_kebab_eval.upkeep.unlabelled import ExpectedPassage, QueryToReview, UnlabelledHit
 
@@ -302,10 +302,9 @@ def _lock_with(lock: Lock | None, decisions: Iterable[Label]) -> Lock | None:
     """The lock file with the chunks that are expected now; None if that changes nothing."""
     if lock is None:
         return None
-    texts = not has_hashes(lock)
     chunks = dict(lock.chunks)
     for reviewed, hit, verdict, _ in decisions:
         name = hit.hit.chunk_id
         if verdict != "wrong" and reviewed.found_by == "chunk" and name and hit.locked:
-            chunks[name] = with_text([FoundChunk(hit.locked, lock.chunker_version, "")], texts=texts).chunk
+            chunks[name] = with_text([FoundChunk(hit.locked, lock.chunker_version, "")]).chunk
     return msgspec.structs.replace(lock, chunks=chunks) if chunks != lock.chunks else None

@@ -136,18 +136,6 @@ def test_the_lock_file_is_beside_the_golden_file_one_chunk_a_line(project: Proje
     )
 
 
-def test_without_texts_the_lock_file_has_hashes_that_tell_the_same_passages(project: Project) -> None:
-    with_index(project)
-    called = call("lock", "--no-texts")
-    assert called.code == 0
-    chunks = json.loads(lock_file(project).read_bytes())["chunks"]
-    assert {chunk_id: "text" in chunk for chunk_id, chunk in chunks.items()} == {"c1": False, "c2": False}
-    assert chunks["c1"]["shingles"]["letters"] == len("textofc1")
-    written = lock_file(project).read_bytes()
-    assert call("lock", "--no-texts").code == 0
-    assert lock_file(project).read_bytes() == written
-
-
 def test_a_run_whose_hits_have_texts_and_no_places_can_be_locked(project: Project) -> None:
     project.database.unlink()
     make_database(project.database, A={"q1": result(hit("c1", doc_id="d1", text="Keys are rotated."))})

@@ -217,18 +217,6 @@ def test_json_files_are_edited_in_place(project: Project, ending: str) -> None:
     assert path.read_text(encoding="utf-8") == (f"[{wanted}]" if ending == "json" else f"{wanted}\n")
 
 
-def test_a_lock_file_of_hashes_stays_one(project: Project) -> None:
-    set_up(project, FINER, golden=GOLDEN.replace("how", "How"))
-    corpus = {"c1": ("d1", [line(start=1, end=10)]), "c2": ("d1", [line(start=11, end=20)])}
-    project.database.unlink()
-    finer = {"q1": result(at("n1", 1, 10, text=KEYS)), "q2": result(at("n3", 11, 20, text=BACKUPS))}
-    make_database(project.database, configs=VERSIONS, old=OLD, new=finer, corpus=corpus)
-    assert call("lock", "--no-texts").code == 0
-    assert call("reanchor", "--to", "new").code == 0
-    chunks = json.loads(lock_file(project).read_bytes())["chunks"]
-    assert all("text" not in chunk and "shingles" in chunk for chunk in chunks.values())
-
-
 # -- wrong use -------------------------------------------------------------------------------------
 
 

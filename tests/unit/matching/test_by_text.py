@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from pytest_kebab_eval import compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.matching.shingles import hashed_text
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, hit, line, result
 from tests.unit.matching.conftest import C1, compared, only, place, scored
@@ -146,29 +144,6 @@ def test_the_text_of_the_lock_file_is_used(tmp_path: Path) -> None:
     assert rank_in_b(tmp_path, C1, *hits, lock=lock_of({"text": PASSAGE})) == 2
 
 
-def hashed(text: str) -> Json:
-    found = hashed_text(text)
-    assert found is not None
-    return lock_of({"shingles": msgspec.to_builtins(found)})
-
-
-def test_hashes_in_the_lock_file_are_used(tmp_path: Path) -> None:
-    b = [saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)]
-    report = compared(tmp_path, C1, b=b, lock=hashed(PASSAGE), **DIFFERENT)
-    assert only(report).b_hit_rank == 2
-    assert deltas_of(report).matched_by["text"] == 1
-
-
-@pytest.mark.parametrize(("stored", "rank"), [(PASSAGE, 1), (BACKUPS, None)], ids=["the text", "another"])
-def test_a_stored_text_is_used_if_it_is_that_of_the_hashes(
-    tmp_path: Path, stored: str, rank: int | None
-) -> None:
-    # Under the id of the expected chunk, run A has its text, or, after re-indexing, another one.
-    b = [saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)]
-    report = compared(tmp_path, C1, a=[saying(stored, "c1")], b=b, lock=hashed(PASSAGE), **DIFFERENT)
-    assert (only(report).a_hit_rank, only(report).b_hit_rank) == (rank, 2)
-
-
 def test_the_text_of_a_stored_hit_is_used(tmp_path: Path) -> None:
     report = compared(
         tmp_path,
@@ -271,17 +246,13 @@ def kind(tmp_path: Path, entry: Json, *b: Json, **more: Any) -> str | None:
 
 
 @pytest.mark.parametrize("text", ["```", "---", "![](x.png)", "", " \n"])
-@pytest.mark.parametrize("lock", [None, "hashes", "spans"])
+@pytest.mark.parametrize("lock", [None, "spans"])
 def test_a_hit_without_letters_does_not_match_and_changes_nothing(
     tmp_path: Path, text: str, lock: str | None
 ) -> None:
     blank, span = saying(text, "n1", 1), {"citation": line("d1.md", 50, 60)}
     if lock is None:
         report = compared(tmp_path, expecting(), a=[saying(PASSAGE, "c1")], b=[blank], **DIFFERENT)
-    elif lock == "hashes":
-        report = compared(
-            tmp_path, C1, a=[saying(PASSAGE, "c1")], b=[blank], lock=hashed(PASSAGE), **DIFFERENT
-        )
     else:
         spans = lock_of({"spans": [line(start=1, end=10)]})
         a = {**saying(PASSAGE, "c1"), "citation": line("d1.md", 1, 10)}

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
-
-
-def test_what_only_one_text_has_before_a_shared_footer_is_another_cut_by_hashes_too() -> None:
-    start = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call that week."
-    footer = "This page is part of the handbook for operators; ask the team before you copy it."
-    more = "Create the new key beside the old one, move every service, then revoke the old key."
-    other = "Daily dumps are kept for thirty-five days, weekly ones for a year, all in another region."
-    expected = hashed_text(f"{start} {more} {footer}")
-    assert expected is not None
-    assert shared_part(expected, f"{start} {footer}") == pytest.approx(1, abs=0.15)
-    assert shared_part(expected, f"{other} {footer}") == 0.0
+from pytest_kebab_eval.matching.shingles import shared_part
 
 
 @pytest.mark.parametrize("length", [0, 300, 3000])

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.golden import HashedText
 from pytest_kebab_eval.limits import TEXT_COMPARED
-from pytest_kebab_eval.matching.letters import letters_of, shingle_hashes
-from pytest_kebab_eval.matching.shingles import hashed_text, shared_part
+from pytest_kebab_eval.matching.letters import letters_of
+from pytest_kebab_eval.matching.shingles import shared_part
 
 PASSAGE = (
     "Keys are rotated on the first Monday of a quarter. Create the new key beside the old one, move every"
@@ -176,16 +175,12 @@ def test_characters_that_look_the_same_are_the_same() -> None:
 @pytest.mark.parametrize("text", ["", "  \n", "--- ***", "```", "![](x.png)", "&nbsp;", "| --- | :-: |"])
 def test_a_text_without_letters_shares_nothing(text: str) -> None:
     assert shared_part(PASSAGE, text) == shared_part(text, PASSAGE) == shared_part(text, text) == 0.0
-    hashed = hashed_text(text)
-    assert hashed is not None
-    assert shared_part(hashed, PASSAGE) == shared_part(hashed, text) == 0.0
 
 
 def test_of_a_text_with_too_many_letters_nothing_is_said() -> None:
     text = "x" * (TEXT_COMPARED + 1)
     assert shared_part(PASSAGE, text) is None
     assert shared_part(text, PASSAGE) is None
-    assert hashed_text(text) is None
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
@@ -200,104 +195,6 @@ def test_the_part_is_a_share_and_the_same_from_both_sides(one: str, other: str) 
 
 def test_a_text_that_becomes_too_long_when_it_is_spelled_out_is_not_compared() -> None:
     assert shared_part(PASSAGE, "\ufdfa" * (TEXT_COMPARED // 2)) is None
-
-
-@given(st.text(max_size=300), st.text(max_size=300))
-def test_hashes_of_any_text_can_be_compared(one: str, other: str) -> None:
-    hashed = hashed_text(one)
-    part = shared_part(hashed, other) if hashed else None
-    assert part is None or 0 <= part <= 1
-
-
-# -- hashes ----------------------------------------------------------------------------------------
-
-
-def test_hashes_tell_the_passage_as_its_text_does() -> None:
-    hashed = hashed_text(PASSAGE)
-    assert hashed is not None
-    assert shared_part(hashed, PASSAGE.replace(" ", "\n")) == 1.0
-    assert shared_part(hashed, "Before that, nothing. " + PASSAGE + " After it.") == 1.0
-    assert shared_part(hashed, "Backups are kept for thirty-five days, and weekly ones for a year.") == 0.0
-
-
-def test_hashes_do_not_overlap_so_that_no_word_follows_from_those_before_it() -> None:
-    hashed = hashed_text(PASSAGE)  # six runs of 24 letters, and three letters that are in none
-    assert hashed is not None
-    assert (hashed.letters, hashed.size, len(hashed.hashes)) == (147, 24, 6 * 5)
-
-
-def test_hashes_are_the_same_in_every_process_and_on_every_platform() -> None:
-    assert hashed_text("Keys are rotated on the first Monday of a quarter") == HashedText(
-        40, 24, "31367", form=2
-    )
-    assert hashed_text("Keys are rotated on the first Monday") == HashedText(30, 30, "cc317", form=2)
-    assert hashed_text("密钥在每季度的第一个星期一轮换") == HashedText(15, 8, "38813", form=2)
-
-
-def test_a_hash_depends_on_every_letter_and_on_their_order() -> None:
-    letters = letters_of(PASSAGE)[:24]
-    changed = {letters[:at] + "x" + letters[at + 1 :] for at in range(24)}
-    swapped = {letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :] for at in range(23)}
-    others = (changed | swapped) - {letters}
-    assert len(others) == 47
-    assert shingle_hashes(letters, 24) not in {shingle_hashes(text, 24) for text in others}
-
-
-@given(st.text("ab語\U00020000", min_size=1, max_size=60), st.integers(1, 30))
-def test_the_hash_of_a_run_is_the_same_wherever_it_stands(letters: str, size: int) -> None:
-    hashes = shingle_hashes(letters, size)
-    assert len(hashes) == max(0, len(letters) - size + 1)
-    assert all(shingle_hashes(letters[at : at + size], size) == code for at, code in enumerate(hashes))
-
-
-def test_hashes_tell_how_much_is_shared_to_a_run() -> None:
-    letters = letters_of(PASSAGE)[:144]
-    hashed = hashed_text(letters)
-    assert hashed is not None
-    # 72 letters are shared, three runs; at the edges of a text, less than a run and a half counts as shared.
-    assert shared_part(hashed, letters[72:] + "xq" * 36) == 0.5
-    assert shared_part(hashed, "xq" * 36 + letters[:72]) == 0.5
-    # One letter in the third run is another: what is left are two runs before it and three after it.
-    assert shared_part(hashed, letters[:60] + "x" + letters[61:]) == pytest.approx(5 / 6)
-
-
-def test_a_near_copy_is_another_passage_by_hashes_where_a_run_and_more_of_it_differs() -> None:
-    middle = " They may be read by auditors, and by nobody else."
-    hashed = hashed_text(f"Keys are rotated on the first Monday of a quarter.{middle}{PASSAGE}")
-    assert hashed is not None
-    other = "Dumps are deleted by the engineer who is on call when their year has gone by."
-    assert shared_part(hashed, f"Keys are rotated on the first Monday of a quarter.{other}{PASSAGE}") == 0.0
-
-
-@pytest.mark.parametrize(
-    ("short", "text", "part"),
-    [
-        ("Note", "You can not export them.", 0.0),
-        ("Note", "**Note**: you can export them.", 1.0),
-        ("Rotate the keys every quarter", "Rotate the keys every quarter, at night.", 1.0),
-        ("Rotate the keys every quarter", "Do not rotate the keys every quarterback has.", 0.0),
-        ("Rotate the keys every quarter", "Rotate the keys every weekend.", 0.0),  # 21 letters are the same
-        ("密钥每季度轮换", "请注意，密钥每季度轮换一次。", 1.0),
-    ],
-)
-def test_a_short_text_is_found_at_word_boundaries_by_its_hash_too(short: str, text: str, part: float) -> None:
-    hashed = hashed_text(short)
-    assert hashed is not None
-    assert shared_part(hashed, text) == shared_part(short, text) == part
-
-
-def test_hashes_of_a_short_text_that_have_less_than_all_of_it_are_still_compared() -> None:
-    # As they were before: one hash of the first 24 letters, of 30.
-    older = HashedText(30, 24, "31367", form=2)
-    assert shared_part(older, "Keys are rotated on the first Monday of a quarter.") == 1.0
-    assert shared_part(older, PASSAGE.replace("rotated", "changed")) == 0.0
-
-
-def test_a_text_that_repeats_itself_is_told_by_its_hashes() -> None:
-    text = "nothing to see here " * 200
-    hashed = hashed_text(text)
-    assert hashed is not None
-    assert shared_part(hashed, text) == 1.0
 
 
 # -- hostile sizes ---------------------------------------------------------------------------------
@@ -316,9 +213,6 @@ def test_a_text_that_repeats_itself_is_told_by_its_hashes() -> None:
 def test_texts_as_long_as_can_be_are_compared_in_seconds(one: str, other: str) -> None:
     started = time.process_time()
     shared_part(one, other)
-    hashed = hashed_text(one)
-    assert hashed is not None
-    shared_part(hashed, other)
     assert time.process_time() - started < 10
 
 
@@ -335,11 +229,8 @@ def test_texts_as_long_as_can_be_are_compared_in_seconds(one: str, other: str) -
         ),
     ],
 )
-def test_a_phrase_within_another_sentence_is_no_match_by_hashes_either(expected: str, other: str) -> None:
-    hashed = hashed_text(expected)
-    assert hashed is not None
+def test_a_phrase_within_another_sentence_is_no_match(expected: str, other: str) -> None:
     assert (shared_part(expected, other) or 0) < 0.5
-    assert (shared_part(hashed, other) or 0) < 0.5
 
 
 # -- what markup and one number do ------------------------------------------------------------------
