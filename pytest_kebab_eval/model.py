@@ -354,7 +354,6 @@ class QueryComparison(Value, frozen=True):
     lost: tuple[str, ...] = ()
     gained: tuple[str, ...] = ()
     overlap: float | None = None  # of the two rankings, within the comparison's cutoff
-    rbo: float | None = None
     required: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # of the checks, by the golden file
     forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
 

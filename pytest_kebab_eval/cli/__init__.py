@@ -128,7 +128,6 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
         ("report", "comparing", "Print the report of B against A."),
         ("review", "reviewing", "Label the hits of B that nobody has judged, where queries fail."),
         ("leaderboard", "many_runs", "Compare many runs with one baseline, the best first."),
-        ("churn", "comparing", "Rank queries by how much their results moved from A to B."),
         ("noise", "many_runs", "Tell from several runs of one configuration what is noise."),
     ),
     "Runs": (

@@ -134,7 +134,7 @@ class _Parser:
         endings = [f"'{known}'" for known in self._known if known.startswith(f"{name}_")]
         if endings:
             return f"; did you mean {' or '.join(sorted(endings))}?"
-        near = similar(name.lower(), [*self._known, *COUNTS, "overlap@5", "rbo"])
+        near = similar(name.lower(), [*self._known, *COUNTS, "overlap@5"])
         return f"; did you mean '{near}'?" if near else ""
 
     def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:

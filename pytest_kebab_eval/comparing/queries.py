@@ -98,7 +98,6 @@ class _Comparer(NamedTuple):
         notes = [*self._notes(decision, cause)]
         ranks = rank_within(a, k), rank_within(b, k)
         finds_the_same = _finds_the_same(a, b)
-        moved = self.movement.of if self.movement else None
         found = _Found(cause)
         for query_id in decision.group.query_ids:
             if not finds_the_same:
@@ -116,7 +115,7 @@ class _Comparer(NamedTuple):
                 checks,
                 found.lost,
                 found.gained,
-                *(moved(query_id) if moved else (None, None)),
+                self.movement.of(query_id) if self.movement else None,
                 required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
             )

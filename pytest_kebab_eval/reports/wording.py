@@ -39,7 +39,6 @@ CAUSES = {
 }
 
 _XFAIL = "xfail"  # stands for a check where a query fails because it no longer does
-MOVEMENT = ("overlap@10", "rbo")
 _RANK_KINDS = (ComparisonKind.WIN, ComparisonKind.DRAW, ComparisonKind.LOSS, ComparisonKind.REGRESSION)
 NAMES_SHOWN = 3
 
@@ -259,12 +258,10 @@ def match_counts(report: CompareReport) -> str:
 
 def movement(report: CompareReport) -> str | None:
     """How far the rankings moved; None if no query is in both runs, or ids are of two chunkers."""
-    counts = report.comparison if has_same_ids(report) else None
-    values = {name: counts.value(name) if counts else None for name in MOVEMENT}
-    if None in values.values():
+    value = report.comparison.value("overlap@10") if report.comparison and has_same_ids(report) else None
+    if value is None:
         return None
-    means = ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
-    return f"rankings, A against B: {means} (1 if they are the same)"
+    return f"rankings, A against B: overlap@10 {format_value(value)} (1 if they are the same)"
 
 
 def has_same_ids(report: CompareReport) -> bool:

@@ -72,7 +72,6 @@ class Ranked(Value, frozen=True):
 
     keys: Sequence[int]
     ranks: tuple[int, ...] | None = None
-    errored: bool = False  # so that there are no hits
 
 
 def key_of(hit: Hit) -> str | None:

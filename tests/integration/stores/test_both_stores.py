@@ -103,7 +103,6 @@ COMMANDS = [
     ("blame", "q2"),
     ("blame", "--all"),
     ("blame", "--regressions", "A", "B", "--json"),
-    ("churn", "A", "B"),
     ("site", "out"),
 ]
 

@@ -127,7 +127,7 @@ def test_only_queries_that_both_runs_have_count(tmp_path: Path) -> None:
         ("error_rate <= 100%", "error_rate is never above 1"),
         ("delta mrr >= -1", "delta mrr is never below -1"),
         ("latency_p95_ms >= 0", "latency_p95_ms is never below 0"),
-        ("rbo >= 0", "rbo is never below 0"),
+        ("overlap@5 >= 0", "overlap@5 is never below 0"),
         ("regressions >= 0", "regressions is never below 0"),
         ("regressions <= 4", "regressions is never above 4"),
         ("failed <= 100%", "failed is never above 4"),
@@ -237,7 +237,7 @@ CHANCE = "; chance alone may explain the change (p = 0.5)"
         ("regressions == 0", "regressions is 1 of 4 queries, not == 0"),
         ("regressions <= 50%", "regressions is 1 of 4 queries (25.00%)"),
         ("new <= 1", "new is 2 beside 4 queries compared, not <= 1"),
-        ("rbo >= 0.5", "rbo is 0.75 over 4 queries"),
+        ("overlap@5 >= 0.5", "overlap@5 is 0.75 over 4 queries"),
     ],
 )
 def test_a_gate_says_over_how_many_queries_its_value_is(tmp_path: Path, gate: str, reason: str) -> None:

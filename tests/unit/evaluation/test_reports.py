@@ -102,5 +102,4 @@ def test_the_json_report_has_the_fields_of_a_compare_report(db: Path, golden: Pa
         "lost": [],
         "gained": [],
         "overlap": 0.5,  # c1 is all that both have, of c1 and x
-        "rbo": 0.45,  # 1/9 x (0.81 x 1/2) + 1/2 x 0.81
     }

@@ -26,7 +26,6 @@ comparisons = st.builds(
     lost=st.lists(texts).map(tuple),
     gained=st.lists(texts).map(tuple),
     overlap=shares,
-    rbo=shares,
 )
 
 
