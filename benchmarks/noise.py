@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_kebab_eval.comparing.checks import CHECKS, Tally
+from pytest_kebab_eval.comparing.checks import CHECKS
 from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
-from pytest_kebab_eval.comparing.noise.power import check_power
 from pytest_kebab_eval.comparing.noise.together import CheckLimits, Pattern, count_tallies, find_limits
 
 ALPHA = 0.05
@@ -187,44 +186,9 @@ def print_losses(sessions: int, runs: Sequence[int]) -> None:
                 print(f"| {lost} from {before:g} to {after:g} | {number} | {row} |", flush=True)
 
 
-# -- `kebab-eval noise` --------------------------------------------------------------------------
-
-
-def named_runs(setting: Setting, drop: float) -> int | None:
-    """How many runs a side `noise` says are needed, from runs of such a configuration."""
-    draw = np.random.default_rng(7)
-    noises = {}
-    for check in CHECKS:
-        passed = (draw.random((setting.queries, setting.runs)) < draw_rates(setting, draw)[:, :1]).sum(axis=1)
-        noises[check] = CheckNoise(Counter(Tally(int(found), setting.runs, 0, 0) for found in passed))
-    return check_power(CHECKS[0], noises, setting.runs, drop, ALPHA).runs
-
-
-def print_named_runs(sessions: int, runs: Sequence[int]) -> None:
-    """Whether as many runs as `noise` names find what they should."""
-    print_head("flaky", "queries", "drop", "runs that `noise` names", "found with these")
-    for flaky in (0.02, 0.2, 1.0):
-        for queries in (50, 500):
-            for drop in (0.02, 0.1):
-                setting = Setting(queries, 5, flaky)
-                number = named_runs(setting, drop)
-                found = "–"
-                if number:
-                    lost = math.ceil(drop * queries)
-                    draw = np.random.default_rng(8)
-                    rates = setting._replace(runs=number, lost=lost)
-                    named = sum(decide(rates, draw).lost_named for _ in range(sessions // 4))
-                    found = f"{named / (sessions // 4 * lost):.0%}"
-                print(
-                    f"| {flaky:.0%} | {queries} | {drop:g} | {number or 'more than 20'} | {found} |",
-                    flush=True,
-                )
-
-
 TABLES: dict[str, Callable[[int, Sequence[int]], None]] = {
     "alarms": print_alarms,
     "losses": print_losses,
-    "named": print_named_runs,
 }
 
 

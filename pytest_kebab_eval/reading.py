@@ -258,12 +258,7 @@ def find_matcher(
 
 
 def score_run(database: Database, run: Run, golden: GoldenSet) -> Scorecard:
-    """Read and score a run of an open database."""
-    return score_runs(database, [run], golden)[0]
-
-
-def score_runs(database: Database, runs: Sequence[Run], golden: GoldenSet) -> list[Scorecard]:
-    """Read and score runs of one configuration, each matched as the first would be alone."""
-    first = [(database, runs[0])]
-    scorer = Scorer(golden, find_matcher(golden, match_mode(first, golden), first))
-    return score_together(scorer, [(database, run) for run in runs])
+    """Read and score a run of an open database, matched as it would be alone."""
+    opened = [(database, run)]
+    scorer = Scorer(golden, find_matcher(golden, match_mode(opened, golden), opened))
+    return score_together(scorer, opened)[0]

@@ -17,7 +17,7 @@ NEVER_IN_A_PLAIN_GATE = {
     *("comparing.noise", "matching.located", "matching.copies"),
     *("history.blame", "history.odds"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
-    *("reports.leaderboard", "reports.site", "store.postgres", "store.exports"),
+    *("reports.site", "store.postgres", "store.exports"),
     *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks"),
 }
 

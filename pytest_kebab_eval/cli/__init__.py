@@ -127,8 +127,6 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
         ("compare", "comparing", "Compare run B, the candidate, with run A, the baseline."),
         ("report", "comparing", "Print the report of B against A."),
         ("review", "reviewing", "Label the hits of B that nobody has judged, where queries fail."),
-        ("leaderboard", "many_runs", "Compare many runs with one baseline, the best first."),
-        ("noise", "many_runs", "Tell from several runs of one configuration what is noise."),
     ),
     "Runs": (
         ("runs", "runs", "List the stored runs, the newest first."),

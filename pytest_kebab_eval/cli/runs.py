@@ -269,13 +269,7 @@ def _short(value: float | None) -> str:
     *("db", "golden", "suite", "gates", "fail_on", "require", "strict_chunker_version"),
     *("k", "cutoffs", "compare_k", "span_overlap", "mask"),
 )
-@click.option(
-    "--leaderboard",
-    "baseline",
-    metavar="A",
-    help="Add a page with the last 30 runs of its suite against run A.",
-)
-def site(directory: Path, baseline: str | None, **given: Any) -> None:
+def site(directory: Path, **given: Any) -> None:
     """Write a static site of all runs.
 
     Any file server can show it. It has every run of each suite, the trends of all metrics, the report of each
@@ -286,7 +280,7 @@ def site(directory: Path, baseline: str | None, **given: Any) -> None:
     from pytest_kebab_eval.reports.site.building import SiteBuilder
 
     settings = resolve(sources_from(run_b="latest", **given))
-    builder = SiteBuilder(directory, settings, baseline)
+    builder = SiteBuilder(directory, settings)
     _check_times(settings.db_b, settings.suite)
     if builder.why_anew:
         tell(f"{builder.why_anew}, so everything is made anew")

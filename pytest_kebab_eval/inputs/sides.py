@@ -222,7 +222,7 @@ def _missing_tag(settings: Settings, error: NoDatabase | NoSuchRun) -> tuple[str
 # -- replicates ------------------------------------------------------------------------------------
 
 
-def check_alike(runs: Sequence[Run], whose: str = "the runs") -> Iterator[str]:
+def check_alike(runs: Sequence[Run], whose: str) -> Iterator[str]:
     """Warnings of runs that are not of one commit and configuration: what differs there is taken for noise.
 
     Runs of different chunkers are refused: their chunk ids cannot be told right from wrong in one way.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         default_database,
         golden_of,
         resolve,
-        share_in,
     )
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "golden_of",
     "is_given",
     "resolve",
-    "share_in",
 ]
 
 

@@ -337,7 +337,7 @@ def write_pages(directory: Path, filler: int = 50) -> None:
         add_first_bad(source, [])
         with (directory / name).open("w", encoding="utf-8") as page:
             page.writelines(render("html", source, []))
-    SiteBuilder(directory / "site", Settings(None, "latest", db, db, golden), "main-1").build()
+    SiteBuilder(directory / "site", Settings(None, "latest", db, db, golden)).build()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
@@ -15,23 +15,19 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set, lock_path
 from pytest_kebab_eval.history import LAST_RUNS, HistoryPoint, history_point
-from pytest_kebab_eval.inputs import find_inputs, run_names
+from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.metrics import all_names
-from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.as_markdown import FAILURE_COLUMNS, report_context
 from pytest_kebab_eval.reports.failures import FailedQuery
-from pytest_kebab_eval.reports.leaderboard import Board, BoardComparison, BoardRow
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
 from pytest_kebab_eval.reports.site.directory import NO_JEKYLL, SiteBasis, SiteDirectory
-from pytest_kebab_eval.reports.site.pages import render_board, render_overview, render_suite, render_trends
+from pytest_kebab_eval.reports.site.pages import render_overview, render_suite, render_trends
 from pytest_kebab_eval.reports.site.records import (
     FAILURES_KEPT,
-    BoardRecord,
     ComparisonRecord,
     PlannedRun,
     RunRecord,
-    board_page,
     comparison_record,
     fingerprint,
     passed_queries,
@@ -42,7 +38,7 @@ from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.reports.wording import counted, failed_queries
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import check_suite, find_runs, open_database
+from pytest_kebab_eval.store import check_suite, open_database
 from pytest_kebab_eval.store.working_tree import find_repository
 from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.progress import Advancing, Progress
@@ -74,7 +70,7 @@ class Built(NamedTuple):
 class SiteBuilder:
     """Makes the site of a database in a directory; all that can be wrong with the input is found first."""
 
-    def __init__(self, path: Path, settings: Settings, baseline: str | None = None) -> None:
+    def __init__(self, path: Path, settings: Settings) -> None:
         gates = [parse_gate(gate, all_names()) for gate in settings.gates]
         # Each run is held against the one before it; `vs` is about the run that is to be released.
         settings = settings._replace(gates=tuple(str(gate) for gate in gates if gate.vs is None))
@@ -84,11 +80,8 @@ class SiteBuilder:
         with open_database(settings.db_b) as database:
             check_suite(database, settings.suite)
             self._plan = plan_runs(database, settings.suite)
-            runs_a = find_runs(database, baseline, settings.suite) if baseline else []
         self._runs = [planned for runs in self._plan.values() for planned in runs]
-        basis = fingerprint([self._basis])
-        self._maker = RunMaker(settings, self._golden, basis, self._directory)
-        self._board = BoardMaker(settings, self._golden, runs_a, self._plan, basis) if runs_a else None
+        self._maker = RunMaker(settings, self._golden, fingerprint([self._basis]), self._directory)
         self._records: dict[str, RunRecord] = {}
 
     @property
@@ -121,11 +114,7 @@ class SiteBuilder:
         repository = find_repository()
         for suite in suites:
             main, trends = suite_pages(suite.name)
-            board = self._board if self._board and self._board.suite == suite.name else None
-            if board:
-                page = render_board(suite, board.make(self._directory))
-                self._directory.update(board_page(suite.name), page)
-            self._directory.update(main, render_suite(suite, repository, has_board=board is not None))
+            self._directory.update(main, render_suite(suite, repository))
             self._directory.update(trends, render_trends(suite, repository))
         self._directory.update(OVERVIEW, render_overview(suites, repository))
         self._directory.update(NO_JEKYLL, "")
@@ -142,9 +131,6 @@ class SiteBuilder:
         yield from (OVERVIEW, NO_JEKYLL)
         for name in self._plan:
             yield from suite_pages(name)
-        if self._board:
-            yield board_page(self._board.suite)
-            yield from (planned.board_file for planned in self._board.runs)
         for planned in self._runs:
             yield planned.record_file
             if planned.results:
@@ -159,7 +145,6 @@ class SiteBuilder:
 
     def _left_out(self) -> Iterator[str]:
         """What went wrong, a sentence a run."""
-        yield from self._board.errors if self._board else ()
         for planned in self._runs:
             record = self._records[planned.run.run_id]
             name = f"run {printable(record.run_id)}"
@@ -287,57 +272,3 @@ def _failures(source: ReportSource, briefs: Briefs) -> Iterator[FailedQuery]:
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
     for query, evidence in shown.read(queries):
         yield FailedQuery(query, comparisons[query.id], evidence, FAILURE_COLUMNS)
-
-
-# -- the leaderboard: the last runs of a suite against A, of which each is compared once ----------
-
-
-class BoardMaker:
-    """Makes the leaderboard of the suite that A is of; `basis` is a hash of what every page depends on."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        golden: GoldenSet,
-        runs_a: Sequence[Run],
-        plan: Mapping[str, Sequence[PlannedRun]],
-        basis: str,
-    ) -> None:
-        self.suite = runs_a[0].suite
-        names = {run.run_id for run in runs_a}
-        planned = plan.get(self.suite, ())
-        self.runs = [run for run in planned if run.results and run.run.run_id not in names][-LAST_RUNS:]
-        self.errors: list[str] = []
-        self._golden = golden
-        self._settings = settings._replace(run_a=run_names(runs_a), suite=None)
-        self._basis = fingerprint([basis, [(run.run_id, run.created_at) for run in runs_a]])
-
-    def make(self, directory: SiteDirectory) -> Board:
-        """The board; runs that are new, or have changed, are compared."""
-        kept = {planned.run.run_id: self._kept(planned, directory) for planned in self.runs}
-        missing = [planned for planned in self.runs if kept[planned.run.run_id] is None]
-        compare = BoardComparison(self._settings)
-        with Progress("comparing with A", len(missing)) as progress:
-            for planned in Advancing(missing, progress):
-                kept[planned.run.run_id] = self._compared(planned, compare, directory)
-        return Board(self._settings.run_a or "", tuple(row for row in kept.values() if row))
-
-    def _key(self, planned: PlannedRun) -> str:
-        return fingerprint([self._basis, planned.identity])
-
-    def _kept(self, planned: PlannedRun, directory: SiteDirectory) -> BoardRow | None:
-        record = directory.read(planned.board_file, BoardRecord)
-        return record.row if record and record.key == self._key(planned) else None
-
-    def _compared(
-        self, planned: PlannedRun, compare: BoardComparison, directory: SiteDirectory
-    ) -> BoardRow | None:
-        """The row of a run, which is kept; None, and an error, if it cannot be compared."""
-        try:
-            settings = self._settings._replace(run_b=planned.run.run_id)
-            row = compare.row(find_inputs(settings, golden=self._golden))
-        except InputError as error:
-            self.errors.append(f"run {printable(planned.run.run_id)} is not on the leaderboard: {error}")
-            return None
-        directory.keep(planned.board_file, BoardRecord(self._key(planned), row))
-        return row

@@ -26,8 +26,8 @@ FORMAT = 5
 T = TypeVar("T")
 _TO_IGNORE = ("CNAME",)  # beside hidden files such as .git: what a branch for GitHub Pages may have
 _OURS = re.compile(
-    r"index\.html|\.nojekyll|suites/[^/]+/(?:(?:index|trends|leaderboard)\.html"
-    r"|runs/[^/]+/(?:report\.html|(?:record|against)\.json))"
+    r"index\.html|\.nojekyll|suites/[^/]+/(?:(?:index|trends)\.html"
+    r"|runs/[^/]+/(?:report\.html|record\.json))"
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import groupby, pairwise
@@ -21,7 +20,6 @@ from pytest_kebab_eval.reports.first_bad import DOUBT_MEANING
 from pytest_kebab_eval.reports.html import query_fragment, short, short_value
 from pytest_kebab_eval.reports.html.page import page_environment
 from pytest_kebab_eval.reports.html.time_charts import MAIN_TRENDS, share_below
-from pytest_kebab_eval.reports.leaderboard import MAIN_METRICS, Board
 from pytest_kebab_eval.reports.rows import each_once
 from pytest_kebab_eval.reports.site.records import RunRecord, suite_directory
 from pytest_kebab_eval.reports.site.suites import Suite
@@ -41,7 +39,7 @@ def render_overview(suites: list[Suite], repository: WebRepository | None = None
     return _render("index.html.jinja", repository, suites=suites, directories=directories)
 
 
-def render_suite(suite: Suite, repository: WebRepository | None = None, *, has_board: bool = False) -> str:
+def render_suite(suite: Suite, repository: WebRepository | None = None) -> str:
     """The page of a suite."""
     measured = {name for run in suite.runs for name in run.values}
     return _render(
@@ -58,40 +56,12 @@ def render_suite(suite: Suite, repository: WebRepository | None = None, *, has_b
         more_failing=len(suite.failing_queries[OPEN_SHOWN:]),
         changed=suite.changed_queries[:CHANGED_SHOWN],
         strip=partial(strip, suite),
-        has_board=has_board,
     )
 
 
 def render_trends(suite: Suite, repository: WebRepository | None = None) -> str:
     """The page with the trends of all metrics of a suite."""
     return _render("trends.html.jinja", repository, suite=suite, trends=trends(suite))
-
-
-def render_board(suite: Suite, board: Board) -> str:
-    """The page of runs against one baseline: a table for each main metric, the best run first."""
-    measured, queries = board.metrics(), [*_changed_queries(board)]
-    return _render(
-        "board.html.jinja",
-        None,
-        suite=suite,
-        board=board,
-        records={run.run_id: run for run in suite.runs},
-        metrics=[name for name in MAIN_METRICS if name in measured],
-        queries=queries[:OPEN_SHOWN],
-        more=len(queries[OPEN_SHOWN:]),
-    )
-
-
-def _changed_queries(board: Board) -> Iterator[tuple[str, dict[str, str]]]:
-    """The queries that any run won or failed, those that most runs failed first, with what each run did."""
-    words: dict[str, dict[str, str]] = {}
-    for row in board.rows:
-        for word, query_ids in (("won", row.wins), ("failed", row.failed)):
-            for query_id in query_ids:
-                words.setdefault(query_id, {})[row.run_id] = word
-    counts = {query_id: Counter(found.values()) for query_id, found in words.items()}
-    for query_id in sorted(words, key=lambda name: (-counts[name]["failed"], -counts[name]["won"], name)):
-        yield query_id, words[query_id]
 
 
 def _render(template: str, repository: WebRepository | None, **values: Any) -> str:

@@ -20,7 +20,6 @@ from pytest_kebab_eval.reports.as_text import in_text
 from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.first_bad import COMMIT_SHOWN
 from pytest_kebab_eval.reports.html import short, short_setting
-from pytest_kebab_eval.reports.leaderboard import BoardRow
 from pytest_kebab_eval.reports.wording import checks_failed, failed_queries, headline, verdict_effect
 from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.scoring.scorecard import Scorecard
@@ -68,11 +67,6 @@ class PlannedRun(NamedTuple):
         return f"{self.directory}/record.json"
 
     @property
-    def board_file(self) -> str:
-        """What is kept of its comparison with the baseline of the leaderboard."""
-        return f"{self.directory}/against.json"
-
-    @property
     def report_file(self) -> str:
         return f"{self.directory}/report.html"
 
@@ -99,11 +93,6 @@ def suite_pages(suite: str) -> tuple[str, str]:
     """The files of a suite's pages: the suite, and the trends of all metrics."""
     directory = suite_directory(suite)
     return f"{directory}/index.html", f"{directory}/trends.html"
-
-
-def board_page(suite: str) -> str:
-    """The file of a suite's leaderboard."""
-    return f"{suite_directory(suite)}/leaderboard.html"
 
 
 def plan_runs(database: Database, suite: str | None) -> dict[str, list[PlannedRun]]:
@@ -177,13 +166,6 @@ class RunRecord(Value, frozen=True, kw_only=True):
     def point(self) -> HistoryPoint:
         """The run on the trend of a report."""
         return HistoryPoint(self.run_id, self.created_at, self.values, self.of_other_golden, ranks=self.ranks)
-
-
-class BoardRecord(Value, frozen=True):
-    """`against.json`: a run against A, and a hash of what that was made from."""
-
-    key: str
-    row: BoardRow
 
 
 def comparison_record(key: str, report: CompareReport, failures: Iterable[FailedQuery]) -> ComparisonRecord:

@@ -16,8 +16,8 @@ from pytest_kebab_eval.settings import (
     default_database,
     is_given,
     resolve,
-    share_in,
 )
+from pytest_kebab_eval.settings.resolving import share_in
 
 RUNS = {"run_a": "a", "run_b": "b"}
 
