@@ -27,7 +27,6 @@ NAMES_COMPARED = 1_000  # names that a mistyped one is compared with; of runs, t
 NAME_COMPARED = 200  # characters of such a name
 SPANS_COMPARED = 1_000  # spans of two chunks that are compared, together
 TEXT_COMPARED = 100_000  # characters of a text that is compared with another
-INDEXED_TEXTS = 100_000_000  # characters of chunks that are read to look for copies of expected passages
 RUNS_DRAWN = 100  # runs on a chart of kebab-eval site, the newest; its table has all of them
 FETCHED_ROWS = 1_000  # that are asked of a store at a time, where they are many
 FETCHED_BYTES = 1 << 24  # and how many bytes, by the longest of a run's results

@@ -81,7 +81,7 @@ def find_problems(
             (warnings if few else problems).append(text)
         else:
             warnings += [*checker.one_side_found_hardly_any(), *checker.ids_nowhere()]
-            warnings += [*_without_paths(scored), *_ambiguous(scored)]
+            warnings += _without_paths(scored)
     return Problems(tuple(problems), (*warnings, *_lacking_queries(sides, golden)))
 
 
@@ -252,24 +252,6 @@ def _without_paths(sides: Sequence[ScoredSide]) -> Iterator[str]:
                     " store the doc_path of every hit, or record the chunks of the index"
                 )
                 break
-
-
-def _ambiguous(sides: Sequence[ScoredSide]) -> Iterator[str]:
-    """A passage that a document has several times is found by each of them, if text is all that is known."""
-    found = {
-        query_id
-        for scored in sides
-        for score, ids in scored.scores
-        if score.facts.ranking.is_ambiguous
-        for query_id in ids
-    }
-    if found:
-        queries = f"{len(found)} quer{'y has' if len(found) == 1 else 'ies have'}"
-        yield (
-            f"{queries} an ambiguous target: several places of its document have its text, and a hit of any"
-            f" counts as found (first: '{brief(min(found), 40)}'); store the spans of hits, or give the query"
-            " gold_supports with a heading"
-        )
 
 
 def _own_id(hit: Hit) -> str:

@@ -201,15 +201,15 @@ def same_text(expected: Sequence[tuple[Hit, str]], hits: Iterable[Hit], passages
 def is_same_text(expected: str, text: str) -> bool:
     """Whether a text is the expected one, whatever was cut at its edges; short ones must be equal."""
     from pytest_kebab_eval.matching.letters import letters_of
-    from pytest_kebab_eval.matching.shingles import compare_texts, is_short
+    from pytest_kebab_eval.matching.shingles import is_short, shared_part
 
     letters, others = letters_of(expected), letters_of(text)
     if letters == others:
         return bool(letters)
     if is_short(expected) or is_short(text) or 2 * len(others) < len(letters):
         return False
-    shared = compare_texts(expected, text)
-    return shared is not None and shared.part >= _SAME_PART
+    part = shared_part(expected, text)
+    return part is not None and part >= _SAME_PART
 
 
 def _left_index(right: Iterable[Hit], hits: Iterable[Hit], passages: Passages) -> bool:

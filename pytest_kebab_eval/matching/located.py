@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from functools import partial
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pytest_kebab_eval.limits import TEXT_COMPARED
-from pytest_kebab_eval.matching.copies import FoundTexts
 from pytest_kebab_eval.matching.letters import comparable_letters
 from pytest_kebab_eval.matching.locations import Location, Passages, has_document
-from pytest_kebab_eval.matching.shingles import SHINGLE, Shared, compare_texts, is_short, length_of
+from pytest_kebab_eval.matching.shingles import SHINGLE, is_short, length_of, shared_part
 from pytest_kebab_eval.matching.strategies import HitByHit, JudgedHits, Match, as_hit
 from pytest_kebab_eval.model import Cited, Hit
 from pytest_kebab_eval.spans import Box, overlap, relative_length
 
 LEAST_ALONE = 2 * SHINGLE  # letters of a text that alone tells a passage; shorter ones are everywhere
 FAIR_PART = 0.01  # of a hit's length that a target has, or else the hit is not taken for it
+_LEAST_OF_SHORT = 8  # short hits are evidence where they have an eighth of a longer target's letters
 _ROUNDING = 1e-9  # half of 0.6 is half, whatever floats make of it
 
 
@@ -84,16 +83,6 @@ def _is_fair_part(target: ExpectedLocation, extents: Sequence[Box]) -> bool:
     return length is None or length >= FAIR_PART
 
 
-class Surroundings(Protocol):
-    """What the index knows besides the chunks that are asked about."""
-
-    def documents(self) -> Collection[str]:
-        """The documents of all targets, which are read together."""
-
-    def around(self, target: ExpectedLocation) -> str | None:
-        """The text of a target and, if that is known, of the chunks beside it."""
-
-
 class ByText(HitByHit):
     """A hit is correct if it shares enough of an expected chunk's text, where a span is not known.
 
@@ -101,11 +90,8 @@ class ByText(HitByHit):
     document. If no document is known, text alone decides, at a higher share.
     """
 
-    def __init__(
-        self, targets: Sequence[ExpectedLocation], least_overlap: float, index: Surroundings
-    ) -> None:
+    def __init__(self, targets: Sequence[ExpectedLocation], least_overlap: float) -> None:
         self._targets = targets
-        self._index = index
         self.count = len(targets)
         self._by_location = ByLocation(targets, least_overlap)
         self._least_part = least_overlap - _ROUNDING
@@ -137,67 +123,67 @@ class ByText(HitByHit):
         alone = not has_document(hit) or not target.has_document
         if not alone and (hit.doc_id not in target.doc_ids or (target.location.extents and compared.extents)):
             return self._match_location(number, target, compared)
-        shared = self._shared(target, compared, alone=alone)
-        if shared is None:
+        part = self._shared_part(target, compared, alone=alone)
+        if part is None:
             return self._match_location(number, target, compared)
         coarser = "text" if target.location.extents and not alone else None
-        is_correct = shared.part >= (self._least_alone if alone else self._least_part)
+        is_correct = part >= (self._least_alone if alone else self._least_part)
         if not is_correct and not coarser:
             return None
-        return Match(number, False, True, coarser, is_correct, shared.stretch)
-
-    def _match_hit(self, number: int, target: ExpectedLocation, passages: Passages, hit: Hit) -> Match | None:
-        return self._match(number, target, _Compared(hit, passages))
+        return Match(number, False, True, coarser, is_correct)
 
     def _match_location(self, number: int, target: ExpectedLocation, compared: _Compared) -> Match | None:
         by_document = self._by_location.match(compared.hit, target, compared.extents)
         return None if by_document is None else target.match_at(number, by_document=by_document)
 
-    def _shared(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> Shared | None:
-        """What both texts share; None if one is not known."""
+    def _shared_part(self, target: ExpectedLocation, compared: _Compared, *, alone: bool) -> float | None:
+        """How much both texts share; None if one is not known."""
         if target.text is None or compared.text is None:
             return None
         is_other = alone and compared.hit.chunk_id != target.chunk_id
         if is_other and any(is_short(text, LEAST_ALONE) for text in (target.text, compared.text)):
-            return Shared(0.0)
+            return 0.0
         if len(compared.text) > TEXT_COMPARED and length_of(target.text) < FAIR_PART * TEXT_COMPARED:
-            return Shared(0.0)  # too long to be compared, and for the target to be a fair part of it
-        shared = compare_texts(target.text, compared.text)
-        if not shared or not shared.part:
-            return shared
-        return shared if length_of(target.text) >= FAIR_PART * length_of(compared.text) else Shared(0.0)
+            return 0.0  # too long to be compared, and for the target to be a fair part of it
+        part = shared_part(target.text, compared.text)
+        return part if not part or length_of(target.text) >= FAIR_PART * length_of(compared.text) else 0.0
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         """The rank of the first correct hit; the others may say that it is none."""
         return self.judge(hits, passages).first
 
-    def review(self, judged: JudgedHits, passages: Passages) -> tuple[JudgedHits, bool]:
-        """Without short hits that are the only evidence, and copies of a passage that stand elsewhere."""
+    def review(self, judged: JudgedHits, passages: Passages) -> JudgedHits:
+        """Without short hits that are all that speaks for a longer target."""
         by_text = {
             match.target for _, matches in judged for match in matches if match.by_text and match.is_correct
         }
-        wrong: set[tuple[int, int]] = set()
-        is_ambiguous = False
-        for number in by_text:
-            target = self._targets[number]
-            found = FoundTexts(judged, number, passages)
-            wrong.update((at, number) for at in found.only_short(target.text))
-            found.add_indexed(partial(self._match_hit, number, target, passages), self._index.documents)
-            copies, is_unclear = found.copies(partial(self._index.around, target))
-            wrong.update((at, number) for at in copies)
-            is_ambiguous = is_ambiguous or is_unclear
+        wrong = {number for number in by_text if self._has_only_short(number, judged, passages)}
         if not wrong:
-            return judged, is_ambiguous
+            return judged
         return [
             (
                 hit,
                 [
-                    match._replace(is_correct=False) if (at, match.target) in wrong else match
+                    match._replace(is_correct=False) if match.by_text and match.target in wrong else match
                     for match in matches
                 ],
             )
-            for at, (hit, matches) in enumerate(judged)
-        ], is_ambiguous
+            for hit, matches in judged
+        ]
+
+    def _has_only_short(self, number: int, judged: JudgedHits, passages: Passages) -> bool:
+        """Whether a target's hits are all short, and there are longer ones, or they say little."""
+        target = self._targets[number].text
+        found = [
+            passages.text(hit) or ""
+            for hit, matches in judged
+            if any(match.target == number and match.by_text and match.is_correct for match in matches)
+        ]
+        if target is None or is_short(target) or not all(map(is_short, found)):
+            return False
+        texts = (passages.text(hit) for hit, _ in judged)
+        has_longer = any(text is not None and not is_short(text) for text in texts)
+        return has_longer or _LEAST_OF_SHORT * sum(map(length_of, found)) < length_of(target)
 
 
 class _Compared:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,9 +12,6 @@ from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.matching.copies import IndexedDocument
 
 
 class Location(NamedTuple):
@@ -28,13 +25,9 @@ class Location(NamedTuple):
 class Passages:
     """Location and text of a run's hits: from the run's own corpus, else from the hit itself."""
 
-    def __init__(
-        self, corpus: Corpus | None = None, version: str | None = None, *, hits_are_all: bool = False
-    ) -> None:
-        self.hits_are_all = hits_are_all  # that may be a target, so that the index need not be searched
+    def __init__(self, corpus: Corpus | None = None, version: str | None = None) -> None:
         self._corpus = corpus if corpus and not corpus.is_empty else None
         self._version = version
-        self._documents: dict[str, IndexedDocument] = {}
 
     def _chunk(self, chunk_id: str | None) -> Chunk | None:
         """The chunk that the run's chunker has under that id."""
@@ -70,22 +63,6 @@ class Passages:
         if hit.doc_path or self._corpus is None:
             return hit.doc_path or None
         return self._corpus.documents.path_of(self._document(hit) or "")
-
-    def document(self, hit: Hit, others: Callable[[], Collection[str]] = tuple) -> IndexedDocument | None:
-        """The hit's document as the index has it; None if the index no longer has the hit.
-
-        Others that will be asked about are read with the first one.
-        """
-        doc_id = self._document(hit) if self._corpus and self._corpus.has_chunks else None
-        if self._corpus is None or doc_id is None:
-            return None
-        if doc_id not in self._documents:
-            from pytest_kebab_eval.matching.copies import IndexedDocument
-
-            texts = self._corpus.texts_in(doc_id, self._version, others)
-            self._documents[doc_id] = IndexedDocument(doc_id, texts)
-        found = self._documents[doc_id]
-        return found if found.has(hit.chunk_id, self.text(hit) or "") else None
 
     def _document(self, hit: Hit) -> str | None:
         chunk = None if has_document(hit) else self._chunk(hit.chunk_id)
@@ -185,15 +162,6 @@ class Locations(NamedTuple):
                 return text
         stored = self.stored.get(chunk_id)
         return (stored.text if stored else None) or None
-
-    def around(self, chunk_id: str, doc_id: str, text: str) -> str | None:
-        """The chunk's text with that of the chunks beside it; None if the index no longer has it."""
-        if self.is_left(chunk_id):
-            return None
-        expected = Hit(rank=1, chunk_id=chunk_id, doc_id=doc_id, text=text)
-        found = (Passages(corpus, self.version).document(expected) for corpus in self.corpora)
-        document = next(filter(None, found), None)
-        return document.around(chunk_id) if document else None
 
     def is_left(self, chunk_id: str) -> bool:
         """Whether a re-anchoring left the chunk: in the index and in hits its id may be another's by now."""

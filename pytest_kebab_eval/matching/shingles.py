@@ -46,54 +46,38 @@ class Stretch(NamedTuple):
 # -- how much is shared ----------------------------------------------------------------------------
 
 
-class Shared(Value, frozen=True):
-    """How much of the shorter text both share, and where they have the longest stretch of it.
+def shared_part(expected: str, text: str) -> float | None:
+    """How much of the shorter text both share; None if one has too many letters to be compared.
 
     The part is 0 to 1, and 0 if they are different passages that are alike.
     """
-
-    part: float
-    stretch: Stretch = Stretch(0, 0, 0)  # in the expected text
-
-
-_NOTHING = Shared(0.0)
-
-
-def shared_part(expected: str, text: str) -> float | None:
-    """How much of the shorter text both share; None if one has too many letters to be compared."""
-    found = compare_texts(expected, text)
-    return None if found is None else found.part
-
-
-def compare_texts(expected: str, text: str) -> Shared | None:
-    """What both texts share; None if one has too many letters to be compared."""
     ours, theirs = comparable_letters(expected), comparable_letters(text)
     if ours is None or theirs is None:
         return None
     is_shorter = len(ours) <= len(theirs)
     shorter, longer = (ours, theirs) if is_shorter else (theirs, ours)
     if not shorter:
-        return _NOTHING
+        return 0.0
     size = shingle_size(shorter)
     if _is_short(len(shorter), size):
         # Cheap first: most texts do not have these letters in a row, whatever the words are.
         whole, part_of = (expected, text) if is_shorter else (text, expected)
         if shorter not in longer or words_of(whole) not in words_of(part_of):
-            return _NOTHING
+            return 0.0
     whole_at = longer.find(shorter)
     if whole_at >= 0:
         if _has_another_number(longer[:whole_at], shorter, longer[whole_at + len(shorter) :]):
-            return _NOTHING
+            return 0.0
         if _divides_numbers_otherwise(*((expected, text) if is_shorter else (text, expected))):
-            return _NOTHING
-        return Shared(1.0, _in_expected(Stretch(0, len(shorter), whole_at), is_shorter=is_shorter))
+            return 0.0
+        return 1.0
     if not _may_share(shorter, longer, size):
-        return _NOTHING
+        return 0.0
     main = _longest_stretch(shorter, longer, size)
     alignment = _aligned_at(main, shorter, longer, size)
     if not alignment.is_same_passage:
-        return _NOTHING
-    return Shared(alignment.shared / len(shorter), _in_expected(main, is_shorter=is_shorter))
+        return 0.0
+    return alignment.shared / len(shorter)
 
 
 def _has_another_number(before: str, whole: str, after: str) -> bool:
@@ -112,12 +96,6 @@ def _divides_numbers_otherwise(whole: str, part_of: str) -> bool:
 
 def _written_numbers(text: str) -> set[str]:
     return {*_WRITTEN_NUMBER.findall(_THOUSANDS.sub("", text))}
-
-
-def _in_expected(stretch: Stretch, *, is_shorter: bool) -> Stretch:
-    """A stretch of the shorter text as it is in the expected one."""
-    start, stop, offset = stretch
-    return stretch if is_shorter else Stretch(start + offset, stop + offset, -offset)
 
 
 def is_short(text: str, least: int = SHORT) -> bool:

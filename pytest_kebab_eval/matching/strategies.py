@@ -30,7 +30,6 @@ class Match(NamedTuple):
     by_text: bool = False
     coarser: str | None = None  # text | document: the hit lacks what a finer way would have compared
     is_correct: bool = True  # false: no match; only its text or document could be compared
-    place: tuple[int, int, int] = (0, 0, 0)  # by text: a `Stretch` that the target and the hit share
 
 
 Coarser = tuple[tuple[int, str], ...]
@@ -48,7 +47,6 @@ class Ranking(Value, frozen=True):
     by_document: bool = False  # a hit counted only for being in the right document
     by_text: bool = False  # a hit counted for its text
     coarser: Coarser = ()  # what hits of the right documents lack, although the golden file has it
-    is_ambiguous: bool = False  # several places of the document have the text of a target
 
     @property
     def first(self) -> int | None:
@@ -139,8 +137,7 @@ class HitByHit(ABC):
         correct = []
         by_document = by_text = False
         coarser: set[tuple[int, str]] = set()
-        judged, is_ambiguous = self.review([(hit, self.matches(hit, passages)) for hit in hits], passages)
-        for hit, matches in judged:
+        for hit, matches in self.review([(hit, self.matches(hit, passages)) for hit in hits], passages):
             for match in matches:
                 if match.coarser:
                     coarser.add((match.target, match.coarser))
@@ -152,11 +149,11 @@ class HitByHit(ABC):
             if matches and any(match.is_correct for match in matches):
                 correct.append(hit.rank)
         ways = tuple(sorted(coarser))
-        return Ranking(tuple(found), tuple(correct), by_document, by_text, ways, is_ambiguous)
+        return Ranking(tuple(found), tuple(correct), by_document, by_text, ways)
 
-    def review(self, judged: JudgedHits, passages: Passages) -> tuple[JudgedHits, bool]:  # noqa: ARG002
-        """The matches that hold beside those of the other hits, and whether a target may be elsewhere."""
-        return judged, False
+    def review(self, judged: JudgedHits, passages: Passages) -> JudgedHits:  # noqa: ARG002
+        """The matches that hold beside those of the other hits."""
+        return judged
 
     def first(self, hits: Sequence[Hit], passages: Passages) -> int | None:
         for hit in hits:

@@ -91,18 +91,16 @@ class Matcher:
         self._known: dict[str, Targets] = {}  # of queries whose targets take some finding
         self.coarser: dict[str, Coarser] = {}
         self._queries: Iterable[GoldenQuery] = ()
-        self._documents: frozenset[str] | None = None
 
     def coarsen(self, coarser: Mapping[str, Coarser]) -> None:
         """From now on, match these targets of queries by text, or by document."""
         for query_id, ways in coarser.items():
             self.coarser[query_id] = (*self.coarser.get(query_id, ()), *ways)
             self._known.pop(query_id, None)
-        self._documents = None
 
     def will_judge(self, queries: Iterable[GoldenQuery]) -> None:
-        """Have what the index says of the documents of these queries read together."""
-        self._queries, self._documents = queries, None
+        """Have what the index says of the chunks of these queries read together."""
+        self._queries = queries
 
     def find_targets(self) -> None:
         """Find the targets of these queries, reading what the index says of many of them together."""
@@ -113,22 +111,6 @@ class Matcher:
                 corpus.read_ahead(chunk_id for query in some for chunk_id in gains_of(query))
             for query in some:
                 self.targets(query)
-
-    def documents(self) -> frozenset[str]:
-        """The documents of the queries that are judged by their text."""
-        if self._documents is None:
-            targets = (self.targets(query) for query in self._queries)
-            by_text = (found.doc_ids for found in targets if found.matched_by == "text")
-            self._documents = frozenset[str]().union(*by_text)
-        return self._documents
-
-    def around(self, target: ExpectedLocation) -> str | None:
-        """The text of a target, and of the chunks beside it where the index still has them."""
-        text, chunk_id = target.text, target.chunk_id
-        if not isinstance(text, str) or not chunk_id:
-            return text
-        found = (self.locations.around(chunk_id, doc_id, text) for doc_id in target.doc_ids)
-        return next(filter(None, found), text)
 
     def look_in(self, corpora: Sequence[Corpus]) -> None:
         """From now on, look chunks up there: the databases that it was made with may be closed."""
@@ -210,7 +192,7 @@ class Matcher:
             located[number] = located[number].without(way)
         has_texts = any(target.text is not None for target in located)
         by_location = ByLocation(located, self._least_overlap)
-        by_text = ByText(located, self._least_overlap, self) if has_texts else by_location
+        by_text = ByText(located, self._least_overlap) if has_texts else by_location
         doc_ids = {*(query.expected_doc_ids or ())}.union(*(target.doc_ids for target in located))
         return Targets(
             ids=(*chunks, *(f"{expected.doc_id} {describe(expected.span)}" for expected in own_spans)),

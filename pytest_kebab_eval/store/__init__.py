@@ -30,7 +30,7 @@ from pytest_kebab_eval.store.address import (
 )
 from pytest_kebab_eval.store.corpus import Chunk, Corpus
 from pytest_kebab_eval.store.database import Database, RawRun, Rows
-from pytest_kebab_eval.store.index_tables import ChunkText, IndexCoverage
+from pytest_kebab_eval.store.index_tables import IndexCoverage
 from pytest_kebab_eval.store.run_names import (
     check_suite,
     find_run,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "Chunk",
-    "ChunkText",
     "Corpus",
     "Database",
     "IndexCoverage",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,9 +14,7 @@ from pytest_kebab_eval.spans import Box, extent, touches
 from pytest_kebab_eval.store.index_tables import (
     PLACES_TOGETHER,
     ChunksLocated,
-    ChunkText,
     Documents,
-    DocumentTexts,
     IndexCoverage,
     IndexTables,
     batches,
@@ -92,10 +90,6 @@ class Corpus:
     @cached_property
     def _located(self) -> ChunksLocated:
         return ChunksLocated(self._database, self._tables.column("chunker_version"))
-
-    @cached_property
-    def _texts(self) -> DocumentTexts:
-        return DocumentTexts(self._database, self._tables.column("chunker_version"))
 
     def chunk(self, chunk_id: str, version: str | None) -> Chunk | None:
         """The chunk that this chunker has under the id, if the index still has it."""
@@ -188,13 +182,6 @@ class Corpus:
         text = self._values(chunk_id, version).text
         chunk = self.chunk(chunk_id, version) if text == "" else None
         return None if chunk and chunk.chunker_version not in self._versions_with_texts else text
-
-    def texts_in(
-        self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
-    ) -> Sequence[ChunkText]:
-        """What the chunks of a document say, by that chunker; see `DocumentTexts.of`."""
-        has_texts = self.has_chunks and "text" in self._tables.chunk_columns
-        return self._texts.of(doc_id, version, others) if has_texts else ()
 
     def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
         """The headings above the chunk, outermost first; none if that is not stored."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from pytest_kebab_eval.limits import INDEXED_TEXTS, STORED_NUMBER
+from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extents
 from pytest_kebab_eval.store.results import text_of
@@ -138,51 +138,6 @@ class ChunksLocated:
         self.are_all, self._chunks = True, {}
         for doc_id, *place in self._database.select("chunks", *self._columns):
             self._chunks.setdefault(text_or_none(doc_id) or "", []).append(_versioned(*place))
-
-
-class ChunkText(NamedTuple):
-    """What a chunk says."""
-
-    chunk_id: str
-    text: str
-
-
-class DocumentTexts:
-    """What the chunks of documents say, as far as there is room."""
-
-    def __init__(self, database: Database, version_column: str) -> None:
-        self._database = database
-        self._columns = ("doc_id", "chunk_id", version_column, "text")
-        self._texts: dict[str, dict[str | None, list[ChunkText]]] = {}  # by document and chunker
-        self._characters = 0
-        self._announced: Collection[str] = ()
-
-    def of(
-        self, doc_id: str, version: str | None, others: Callable[[], Collection[str]]
-    ) -> Sequence[ChunkText]:
-        """The chunks of a document by a chunker, in the order of the table.
-
-        Other documents that will be asked about are read with the first one, in few statements.
-        """
-        if doc_id not in self._texts:
-            announced, self._announced = self._announced, others()
-            more = self._announced if self._announced is not announced else ()
-            self._read([name for name in {doc_id, *more} if name not in self._texts])
-        by_version = self._texts[doc_id]
-        return by_version.get(version) or by_version.get(None) or ()
-
-    def _read(self, doc_ids: Sequence[str]) -> None:
-        """Read what chunks say; of documents that do not fit, nothing is kept."""
-        self._texts.update((doc_id, {}) for doc_id in doc_ids)
-        for together in batches(doc_ids, PLACES_TOGETHER):
-            found = self._database.select_among("chunks", *self._columns, doc_id=together)
-            for doc_id, chunk_id, version, text in found:
-                said = ChunkText(text_or_none(chunk_id) or "", text_or_none(text) or "")
-                self._characters += len(said.text)
-                if self._characters > INDEXED_TEXTS:
-                    self._texts.update((unread, {}) for unread in together)
-                    return
-                self._texts[text_or_none(doc_id) or ""].setdefault(text_or_none(version), []).append(said)
 
 
 # -- columns -----------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class _Chunks:
     def __init__(self, golden: GoldenSet, database: Database, run: Run) -> None:
         self.database = database
         self.run = run
-        self.passages = Passages(database.corpus, run.chunker_version, hits_are_all=True)
+        self.passages = Passages(database.corpus, run.chunker_version)
         self.by_query: dict[str, tuple[Hit, ...]] = {}
         self.all: dict[str, Hit] = {}
         for result in database.results(run.run_id):
@@ -251,7 +251,7 @@ class _Anchors:
         near = self._chunks.near(query, self._matcher.expected_location(only, name))
         passages = self._chunks.passages
         ranked = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(near, 1)]
-        # Together, since a copy of the passage is told from it by what the other chunks share.
+        # Together, since a short chunk alone is no evidence for a longer one.
         hits = [near[rank - 1] for rank in targets.judge(ranked, passages).correct]
         correct = [(hit, targets.judge([hit], passages)) for hit in hits]
         return (

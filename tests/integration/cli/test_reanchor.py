@@ -428,13 +428,3 @@ def test_of_a_long_text_the_start_and_the_end_are_shown(project: Project) -> Non
 
 
 NOTICE = "Only an administrator of the project can change this, and only in the settings page."
-
-
-def test_a_copy_of_the_passage_at_another_place_is_not_taken_for_it(project: Project) -> None:
-    golden = "- id: q1\n  query: Who may change it?\n  expected_chunk_ids: [c1]\n"
-    texts = {"n1": f"{BACKUPS} {NOTICE}", "n2": f"Ask on the channel first. {NOTICE} {KEYS}"}
-    hits = [hit(name, rank, doc_id="d1", text=text) for rank, (name, text) in enumerate(texts.items(), 1)]
-    old = {"q1": result(hit("c1", doc_id="d1", text=f"{NOTICE} {KEYS}"))}
-    set_up(project, {"q1": result(*hits)}, old, golden)
-    assert call("reanchor", "--to", "new").code == 0
-    assert golden_text(project) == golden.replace("[c1]", "[n2]")

@@ -103,22 +103,12 @@ def test_a_query_whose_passage_was_lost_fails_and_one_that_was_cut_anew_passes(p
 
 # -- warnings --------------------------------------------------------------------------------------
 
-AMBIGUOUS = "*1 query has an ambiguous target: several places of its document have its text*(first: 'twice')*"
 LENGTHS = "*the hits of run B have * characters on average, those of run A *"
 
 
 def written(project: Project) -> list[str]:
     """The reports as text."""
     return [(project.path / name).read_text("utf-8") for name in project.reports()]
-
-
-def test_a_target_that_stands_at_two_places_is_warned_of_in_the_summary_and_in_reports(
-    project: Project,
-) -> None:
-    outcome = compare(project, {"twice": (NOTICE, (f"{BACKUPS} {NOTICE}", f"{ROTATION} {NOTICE}"))})
-    outcome.assert_outcomes(passed=1)
-    outcome.stdout.fnmatch_lines([AMBIGUOUS])
-    assert all("1 query has an ambiguous target" in text for text in written(project))
 
 
 def test_hits_of_more_than_twice_the_length_are_warned_of_in_the_summary_and_in_reports(

@@ -299,33 +299,6 @@ def test_a_near_copy_is_a_regression(tmp_path: Path, doc_id: str | None) -> None
     assert only(compared(tmp_path, entry, a=a, b=[copy], **DIFFERENT)).kind == "regression"
 
 
-# -- passages that a document has several times -----------------------------------------------------
-
-NOTICE = "Only an administrator of the project can change this, and only in the settings page."
-
-
-def test_the_text_beside_a_passage_decides_which_of_its_copies_is_meant(tmp_path: Path) -> None:
-    # The first hit ends where the notice does, so it might be another cut; the second has what follows.
-    elsewhere = saying(f"{BACKUPS} {NOTICE}", "n1", 1)
-    right = saying(f"{ROTATION} {NOTICE} {REVOKING}", "n2", 2)
-    report = compared(tmp_path, expecting(f"{NOTICE} {REVOKING}"), b=[elsewhere, right], **DIFFERENT)
-    assert only(report).b_hit_rank == 2
-    assert not any("ambiguous" in warning for warning in report.warnings)
-
-
-def test_a_passage_that_stands_at_two_places_is_warned_of(tmp_path: Path) -> None:
-    hits = [saying(f"{BACKUPS} {NOTICE}", "n1", 1), saying(f"{ROTATION} {NOTICE}", "n2", 2)]
-    report = compared(tmp_path, expecting(NOTICE), b=hits, **DIFFERENT)
-    assert only(report).b_hit_rank == 1
-    assert any("1 query has an ambiguous target" in warning for warning in report.warnings)
-
-
-def test_chunks_that_overlap_are_one_place(tmp_path: Path) -> None:
-    hits = [saying(f"{BACKUPS} {NOTICE}", "n1", 1), saying(f"{NOTICE} {REVOKING}", "n2", 2)]
-    report = compared(tmp_path, expecting(NOTICE), b=hits, **DIFFERENT)
-    assert not any("ambiguous" in warning for warning in report.warnings)
-
-
 # -- citations -------------------------------------------------------------------------------------
 
 
