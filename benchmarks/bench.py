@@ -148,14 +148,6 @@ class Bench:
             now, earlier = interleaved(2 * self._repeats, *(partial(command, tree) for tree in trees))
             yield cpu_ratio(name, "before", None, now, earlier)
 
-    def a_million(self, queries: int = 1_000_000) -> Iterator[Row]:
-        data = Data(queries, hits=3)
-        cost = self._commands.compare(data)
-        size = (self._commands.directory(data) / "kebab.sqlite").stat().st_size / 1e9
-        what, gigabytes = f"`kebab-eval compare`, {queries:,} queries", cost.peak_mb * 1.048576 / 1000
-        row = Row(what, f"a database of {size:.1f} GB", 1.0, gigabytes, Unit.GIGABYTES)
-        yield row._replace(remark=f", {cost.cpu:.0f} s")
-
     # -- growth ----------------------------------------------------------------------------------
 
     def size(self, queries: int) -> Iterator[Growth]:
@@ -192,7 +184,6 @@ PROMISES = (
     Measurement("slower-tools", lambda bench: bench.slower_tools(10_000), is_quick=False),
     Measurement("statements", lambda bench: bench.statements(100, 10_000)),
     Measurement("postgres", lambda bench: bench.postgres(10_000)),
-    Measurement("million", Bench.a_million, is_quick=False),
     Measurement("before", lambda bench: bench.before(10_000)),
 )
 GROWTH = (

@@ -11,6 +11,7 @@ from pathlib import Path
 from commands import KEBAB_EVAL
 from measuring import run
 
+from pytest_kebab_eval.store import backend_of, to_address
 from pytest_kebab_eval.store.database import CORPUS_TABLES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the server of the tests
@@ -48,8 +49,11 @@ def fill(db: str, path: Path, runs: Sequence[str]) -> None:
     """
     import psycopg
 
-    for command in (("store", "init", "--db", db), ("copy", *runs, "--from", path.name, "--to", db)):
-        run(KEBAB_EVAL, *command, cwd=path.parent)
+    backend_of(to_address(db)).make_tables()
+    for name in runs:
+        exported = f"{name}.jsonl"
+        run(KEBAB_EVAL, "export", name, exported, f"--db={path.name}", cwd=path.parent)
+        run(KEBAB_EVAL, "import", "kebab", f"--results={exported}", f"--db={db}", cwd=path.parent)
     with psycopg.connect(db, autocommit=True) as server, closing(sqlite3.connect(path)) as file:
         for table in CORPUS_TABLES:
             with server.cursor().copy(f"COPY {table} FROM STDIN") as copy:

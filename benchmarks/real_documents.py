@@ -25,11 +25,9 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
-
-from passages import Chunk, as_it_is, by_characters, overlap, wrapped_anew
 
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.shingles import shared_part
@@ -40,6 +38,14 @@ ENDINGS = {".md", ".rst", ".txt"}
 LEAST_CHARACTERS = 2_000  # of a document that is worth cutting
 MOST_CHARACTERS = 12_000  # what is beyond is not looked at: pairs are quadratic
 LENGTHS = (1, 24, 40, 100, 200)
+
+
+class Chunk(NamedTuple):
+    """A passage: where it is in its document, and the text that is stored of it."""
+
+    start: int
+    end: int
+    text: str
 
 
 class Sdist(NamedTuple):
@@ -170,6 +176,19 @@ def _recursively(text: str, offset: int, size: int, separators: tuple[str, ...])
         yield offset + start, offset + end
 
 
+def by_characters(text: str, size: int = 500, overlap: int = 100) -> Cuts:
+    """So many characters a chunk, wherever that cuts; each begins within the one before it."""
+    return ((start, min(start + size, len(text))) for start in range(0, len(text) - overlap, size - overlap))
+
+
+def as_it_is(text: str) -> str:
+    return text
+
+
+def wrapped_anew(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 50)
+
+
 def plain(text: str) -> str:
     """As a converter to plain text makes it of Markdown or reStructuredText."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
@@ -196,7 +215,13 @@ CHUNKERS: dict[str, tuple[Callable[[str], Cuts], Callable[[str], str]]] = {
 def chunks_of(name: str, text: str) -> list[Chunk]:
     """A document, cut by the chunker of that name."""
     cut, stored = CHUNKERS[name]
-    return [Chunk("", start, end, stored(text[start:end])) for start, end in cut(text)]
+    return [Chunk(start, end, stored(text[start:end])) for start, end in cut(text)]
+
+
+def overlap(one: Chunk, other: Chunk) -> float:
+    """The truth: how much of the shorter passage both cover, in characters of the document."""
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return max(0, shared) / min(one.end - one.start, other.end - other.start)
 
 
 # -- precision and recall --------------------------------------------------------------------------
@@ -336,46 +361,6 @@ class Confused:
         yield ""
 
 
-# -- how long a hit may be -------------------------------------------------------------------------
-
-LIMITS = (0.005, 0.01, 0.02, 0.05)
-PASSAGES: dict[str, Callable[[str], Cuts]] = {
-    "500 characters": by_characters,
-    "three sentences": lambda text: by_sentence_windows(text, 3, 3),
-    "a sentence": lambda text: by_sentence_windows(text, 1, 1),
-}
-HITS: dict[str, Callable[[str], Cuts]] = {
-    "4,000 characters": lambda text: by_characters(text, 4_000, 0),
-    "8,000 characters": lambda text: by_characters(text, 8_000, 0),
-    "the whole document": lambda text: iter([(0, len(text))]),
-}
-
-
-def relative_lengths(texts: list[str], passages: str, hits: str) -> list[float]:
-    """The letters of passages, of 40 letters and more, over those of the hits that they are in."""
-    found = []
-    for text in texts:
-        cut = [Chunk("", *place, text[slice(*place)]) for place in PASSAGES[passages](text)]
-        cut = [chunk for chunk in cut if size_of(chunk.text) >= 40]
-        for place in HITS[hits](text):
-            hit = Chunk("", *place, text[slice(*place)])
-            letters = len(letters_of(hit.text))
-            inside = (chunk for chunk in cut if overlap(chunk, hit) >= SPAN_OVERLAP)
-            found += [len(letters_of(chunk.text)) / letters for chunk in inside if letters]
-    return found
-
-
-def fair_parts(texts: list[str]) -> Iterator[str]:
-    """How many passages would not be found by a hit that holds them, if they had to be such a part of it."""
-    yield f"| passages of | in hits of | {' | '.join(f'limit {limit}' for limit in LIMITS)} |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: |"
-    for passages, hits in product(PASSAGES, HITS):
-        parts = relative_lengths(texts, passages, hits)
-        shares = [sum(part < limit for part in parts) / len(parts) for limit in LIMITS]
-        yield f"| {passages} | {hits} | {' | '.join(f'{share:.1%}' for share in shares)} |"
-    yield ""
-
-
 def show(outcome: Outcome, expected: Chunk, hit: Chunk) -> str:
     """A pair that was judged wrongly."""
     part = shared_part(expected.text, hit.text)
@@ -412,9 +397,6 @@ def main() -> None:
     documents = sum(map(len, corpora.values()))
     print(f"{documents} documents, {sum(tally.values()):,} pairs that are the same or said to be\n")
     print(*tables(tally, prose, pairs=given.pairs), *confused.table(), sep="\n")
-    if not given.corpus:
-        whole = [in_sdist(*PROSE[name], given.documents, 10**6) for name in prose]
-        print(*fair_parts([text for texts in whole for text in texts]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ class Unit(Enum):
     RATIO = "{:.2f}"
     MORE_MS = "{:+.0f} ms"
     MEGABYTES = "{:.1f} MB"
-    GIGABYTES = "{:.2f} GB"
 
     def write(self, number: float) -> str:
         return self.value.format(number)

@@ -1,8 +1,7 @@
 """The tables in PostgreSQL: how a database comes to have them, and that they are plain ones.
 
 `kebab-eval store init` makes them. Ids are compared and sorted by their bytes, as SQLite does (COLLATE "C").
-JSON is text: what is stored comes back byte for byte, and benchmarks/postgres_types.py measured that it is
-streamed faster than jsonb.
+JSON is text: what is stored comes back byte for byte, and is read faster than jsonb.
 """
 
 from __future__ import annotations
