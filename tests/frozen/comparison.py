@@ -6,11 +6,13 @@
     databases  {file name: [run ids]} where not all runs are in `kebab.sqlite`
     ini        lines of pytest.ini
     files      {file name: text or list of lines} beside these
+    hits       {name: fields}, for results that name them
 
 A result is what is stored, and what it leaves out is filled in: `query_id`, the golden `query`, `mode`,
-`elapsed_ms`, no `answer`, no `error`. Its `hits` become `hits_top_k`, where `"d1-c2"` is the chunk of that id
-in document `d1` (path `notes/d1.md`) at the rank of its place in the list, `"d1-c2 at 7"` the one at rank 7;
-other hits are stored as written. A result that is a text is the row as stored.
+`elapsed_ms`, no `answer`, no `error`. Its `hits` become `hits_top_k`, where `"d1-c2"` is the hit of that name
+in the case's `hits`, or else the chunk of that id in document `d1` (path `notes/d1.md`), at the rank of its
+place in the list; `"d1-c2 at 7"` is at rank 7. Other hits are stored as written. A result that is a text is
+the row as stored.
 """
 
 from __future__ import annotations
@@ -42,14 +44,13 @@ CREATE TABLE chunks (
 
 def write_comparison(case: Entry, directory: Path) -> None:
     """Write all that the case has."""
-    golden, runs = case.get("golden", []), case.get("runs", {})
-    questions = {entry["id"]: entry["query"] for entry in golden if {"id", "query"} <= set(entry)}
+    runs = case.get("runs", {})
     databases = case.get("databases", {"kebab.sqlite": list(runs)} if runs else {})
     for name, run_ids in databases.items():
         named = {run_id: run for run_id, run in runs.items() if run_id in run_ids}
-        write_database(directory / name, named, case.get("chunks"), questions)
+        write_database(directory / name, case, named, case.get("chunks"))
     if "golden" in case:
-        write_golden(directory / case.get("golden_name", "golden_queries.yaml"), golden)
+        write_golden(directory / case.get("golden_name", "golden_queries.yaml"), case["golden"])
     (directory / "pytest.ini").write_text("\n".join(["[pytest]", *case.get("ini", []), ""]), encoding="utf-8")
     for name, text in case.get("files", {}).items():
         path = directory / name
@@ -68,9 +69,7 @@ def write_golden(path: Path, golden: list[Entry]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_database(
-    path: Path, runs: dict[str, Entry], chunks: list[Entry] | None, questions: dict[str, str]
-) -> None:
+def write_database(path: Path, case: Entry, runs: dict[str, Entry], chunks: list[Entry] | None) -> None:
     """Write a SQLite database with these runs, a day apart, and, unless None, these chunks."""
     database = sqlite3.connect(path)
     ids = [chunk["chunk_id"] for chunk in chunks or []]
@@ -81,7 +80,7 @@ def write_database(
         created = run.get("created", f"2026-01-{day:02}T00:00:00Z")
         database.execute("INSERT INTO eval_runs VALUES (?, ?, ?, '{}', ?, ?)", (*row, created))
         for query_id, result in run["results"].items():
-            stored = stored_result(query_id, result, questions)
+            stored = stored_result(case, query_id, result)
             database.execute("INSERT INTO eval_query_results VALUES (?, ?, ?)", (run_id, query_id, stored))
     for chunk in chunks or []:
         document = (chunk["doc_id"], chunk.get("path", f"notes/{chunk['doc_id']}.md"))
@@ -93,26 +92,24 @@ def write_database(
     database.close()
 
 
-def stored_result(query_id: str, result: Entry | str, questions: dict[str, str]) -> str:
+def stored_result(case: Entry, query_id: str, result: Entry | str) -> str:
     """A `result_json`."""
     if isinstance(result, str):
         return result
+    questions = {entry.get("id"): entry.get("query") for entry in case.get("golden", [])}
     row = {"query_id": query_id, "query": questions.get(query_id, "?"), "mode": "hybrid", "hits_top_k": []}
     given = {name: value for name, value in result.items() if name != "hits"}
     if "hits" in result:
-        given["hits_top_k"] = [stored_hit(hit, rank) for rank, hit in enumerate(result["hits"], start=1)]
+        hits = enumerate(result["hits"], start=1)
+        given["hits_top_k"] = [stored_hit(case.get("hits", {}), hit, rank) for rank, hit in hits]
     return json.dumps({**row, "answer": None, "elapsed_ms": 3, "error": None, **given})
 
 
-def stored_hit(hit: Entry | str, rank: int) -> Entry:
+def stored_hit(known: Entry, hit: Entry | str, rank: int) -> Entry:
     """A hit as stored."""
     if not isinstance(hit, str):
         return hit
-    chunk_id, _, given = hit.partition(" at ")
-    doc_id = chunk_id.rpartition("-")[0]
-    return {
-        "rank": int(given or rank),
-        "chunk_id": chunk_id,
-        "doc_id": doc_id,
-        "doc_path": f"notes/{doc_id}.md",
-    }
+    name, _, given = hit.partition(" at ")
+    doc_id = name.rpartition("-")[0]
+    fields = {"chunk_id": name, "doc_id": doc_id, "doc_path": f"notes/{doc_id}.md"}
+    return {"rank": int(given or rank), **known.get(name, fields)}

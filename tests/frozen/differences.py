@@ -21,7 +21,8 @@ class Difference(NamedTuple):
     def kind(self) -> str:
         """Its class: the same for all ids, and for all values but words."""
         section, *rest = self.path
-        words = f" {self.before} -> {self.after}" if self.before[:1] + self.after[:1] == '""' else ""
+        are_words = all(shown[0] in WORD_STARTS for shown in (self.before, self.after))
+        words = f" {self.before} -> {self.after}" if are_words else ""
         return ".".join([section, *rest[1:]]) + words
 
 
@@ -35,6 +36,7 @@ def differences(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator
 
 
 ABSENT = object()
+WORD_STARTS = '"antf'  # of a text, absent, null, true and false
 
 
 def shown(value: Any) -> str:
