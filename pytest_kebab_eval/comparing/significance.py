@@ -33,17 +33,14 @@ ALPHA = 0.05
 Z = 1.959963984540054  # the normal quantile of 0.975
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _LEAST_YES_NO = 5  # changes, all one way, for mid-p < 0.05: 2^-5 = 0.031, but 2^-4 = 0.063
-LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
+_LEAST_GRADED = 6  # the same for the sign flips: 2 · 2^-6 = 0.031, but 2 · 2^-5 = 0.063
 _LEAST = 0.0001  # a bound as close to 0 as is shown
-Z_80 = 0.8416212335729143  # the normal quantile of 0.8
-_FOUR_OF_FIVE = (Z + Z_80) ** 2  # over n: the square of the smallest change that 80 % of tests show
 
 
 class Significance(Value, frozen=True):
     """What can be said of one metric's change over the queries that both runs have a value for.
 
-    The interval is that of the mean change, at 95 %; `p` is two-sided. `smallest` is the mean change that
-    four of five comparisons, whose queries change as much, would show; None if there are too few."""
+    The interval is that of the mean change, at 95 %; `p` is two-sided."""
 
     n: int
     up: int
@@ -51,7 +48,6 @@ class Significance(Value, frozen=True):
     low: float | None
     high: float | None
     p: float | None
-    smallest: float | None
     verdict: str
     change: float | msgspec.UnsetType = msgspec.UNSET  # if the delta is of other queries, too
 
@@ -62,7 +58,6 @@ class Tested(NamedTuple):
     p: float
     low: float
     high: float
-    smallest: float | None
 
 
 def paired_significance(
@@ -80,16 +75,15 @@ def paired_significance(
     side is no change. The verdict goes by the rounded p, so that it agrees with what is shown.
     """
     if n == 0:
-        return Significance(0, 0, 0, None, None, None, None, TOO_FEW)
+        return Significance(0, 0, 0, None, None, None, TOO_FEW)
     counts = Counter(changes)  # many are equal, and each is looked at once
     found = _over_queries(counts, n, max_value, yes_no=yes_no)
     if all(runs) and max(map(len, runs)) > 1:  # a side has none if no query that all runs have is measured
         found = _wider(found, _over_runs(*runs))
     mean = math.fsum(changes) / n
     p = max(round(found.p, 4), LEAST_P)
-    if n < (_LEAST_YES_NO if yes_no else LEAST_GRADED):
+    if n < (_LEAST_YES_NO if yes_no else _LEAST_GRADED):
         verdict = TOO_FEW
-        found = found._replace(smallest=None)
     elif p >= ALPHA or (not yes_no and found.low <= 0 <= found.high):
         verdict = NO_EVIDENCE
     else:
@@ -103,7 +97,6 @@ def paired_significance(
         low=_rounded(low) if n >= 2 else None,
         high=_rounded(high) if n >= 2 else None,
         p=p,
-        smallest=None if found.smallest is None else _rounded(found.smallest),
         verdict=verdict,
     )
 
@@ -140,37 +133,9 @@ def _agreeing(found: Tested, shown: float, most: float) -> tuple[float, float]:
 def _over_queries(changes: Counts, n: int, max_value: float | None, *, yes_no: bool) -> Tested:
     if yes_no:
         up, down = changes[1.0], changes[-1.0]
-        return Tested(
-            _mid_p(up, down), *_bonett_price(up, down, n), _seen_in_four_of_five(changes, n, _LEAST_YES_NO)
-        )
+        return Tested(_mid_p(up, down), *_bonett_price(up, down, n))
     most = max_value or max(map(abs, changes), default=0.0)
-    smallest = _seen_in_four_of_five(changes, n, LEAST_GRADED, 2 * most * most) if changes else None
-    return Tested(_sign_flip_p(tuple(sorted(changes.items()))), *_t_interval(changes, n, most), smallest)
-
-
-def _seen_in_four_of_five(changes: Counts, n: int, least: int, added: float = 0.0) -> float:
-    """The mean change that four of five comparisons show, if single queries change as they did here.
-
-    The mean of n changes with the mean square s has the variance (s − mean²) / n, and the test turns in steps
-    of one query. But no fewer changes than would show it alone: all one way, at least so many, and each of
-    average size, which is 1 where none was seen. `added` is what the interval adds to their squares.
-    """
-    part = _FOUR_OF_FIVE / (n + _FOUR_OF_FIVE)
-    square = (math.fsum(count * change * change for change, count in changes.items()) + added) / n
-    size = math.fsum(count * abs(change) for change, count in changes.items()) / (changes.total() or 1) or 1.0
-    with_churn = math.sqrt(part * square) + size / n if changes else 0.0
-    return min(max(with_churn, _share_for(n, least) * size), size)
-
-
-@lru_cache(maxsize=256)
-def _share_for(n: int, least: int) -> float:
-    """The share of n queries that must change so that at least so many do in four of five comparisons."""
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        share = (low + high) / 2
-        fewer = math.fsum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(least))
-        low, high = (share, high) if fewer > 0.2 else (low, share)
-    return high
+    return Tested(_sign_flip_p(tuple(sorted(changes.items()))), *_t_interval(changes, n, most))
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -178,13 +143,7 @@ def _share_for(n: int, least: int) -> float:
 
 def _wider(found: Tested, other: Tested) -> Tested:
     """What both tests allow to say."""
-    smallest = [value for value in (found.smallest, other.smallest) if value is not None]
-    return Tested(
-        max(found.p, other.p),
-        min(found.low, other.low),
-        max(found.high, other.high),
-        max(smallest, default=None),
-    )
+    return Tested(max(found.p, other.p), min(found.low, other.low), max(found.high, other.high))
 
 
 def _over_runs(a: Sequence[float], b: Sequence[float]) -> Tested:
@@ -195,12 +154,12 @@ def _over_runs(a: Sequence[float], b: Sequence[float]) -> Tested:
     if len(parts) == 1:
         error *= 1 + max(len(a), len(b))
     if not error:  # runs of one side never differ
-        return Tested(0.0 if change else 1.0, change, change, None)
+        return Tested(0.0 if change else 1.0, change, change)
     square = math.fsum(part for part, _ in parts) ** 2
     freedom = max(1, math.floor(square / math.fsum(part * part / free for part, free in parts)))
     error = math.sqrt(error)
     half = t_quantile(freedom) * error
-    return Tested(student_p(change / error, freedom), change - half, change + half, half + Z_80 * error)
+    return Tested(student_p(change / error, freedom), change - half, change + half)
 
 
 def variance_of(values: Sequence[float]) -> float:

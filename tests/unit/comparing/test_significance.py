@@ -33,7 +33,7 @@ def test_identical_runs_show_no_change(is_yes_no: bool) -> None:
 
 @pytest.mark.parametrize("is_yes_no", [True, False])
 def test_without_paired_queries_there_is_nothing_to_tell(is_yes_no: bool) -> None:
-    expected = Significance(0, 0, 0, None, None, None, None, "too few queries to tell")
+    expected = Significance(0, 0, 0, None, None, None, "too few queries to tell")
     assert paired_significance([], 0, yes_no=is_yes_no) == expected
 
 
@@ -267,40 +267,6 @@ def test_the_interval_uses_students_quantile(stats: Any) -> None:
         high = paired_significance([x, -x], n - 2, yes_no=False, max_value=None).high
         assert high is not None
         assert high / 1e6 == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-6), freedom
-
-
-# -- the change that four of five comparisons show --------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [5, 6, 10, 100])
-def test_without_churn_the_smallest_change_makes_enough_changes_one_way_in_four_of_five(
-    stats: Any, n: int
-) -> None:
-    smallest = yes_no(0, 0, n).smallest
-    assert smallest is not None
-    assert stats.binom.sf(4, n, smallest) == pytest.approx(0.8, abs=0.02)  # five changes or more
-    if n > 5:
-        halves = graded(0.5, n=n).smallest
-        assert halves is not None
-        assert (
-            stats.binom.sf(5, n, 2 * halves) >= 0.79
-        )  # six, of 0.5 each; more, as the interval must show it
-
-
-def test_with_churn_the_smallest_change_is_larger() -> None:
-    # (1.959964 + 0.841621)² = 7.848880: √(7.84888/107.84888 · 0.4) + 1/100
-    assert yes_no(20, 20, 100).smallest == 0.1806
-    assert graded(*[0.5, -0.5] * 50, n=200).smallest == 0.0739  # √(7.84888/207.84888 · 0.135) + 0.5/200
-
-
-@pytest.mark.parametrize("n", [1, 4])
-def test_too_few_queries_could_have_shown_nothing(n: int) -> None:
-    assert yes_no(n, 0, n).smallest is None
-    assert graded(*[0.5] * n).smallest is None
-
-
-def test_without_any_graded_change_there_is_no_scale_for_the_smallest() -> None:
-    assert graded(n=100).smallest is None
 
 
 # -- several runs a side ---------------------------------------------------------------------------
