@@ -20,7 +20,6 @@ from pytest_kebab_eval.comparing.verdicts import (
     QueryVerdicts,
     Verdict,
     judge_queries,
-    unreviewed_warning,
 )
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, Versus, find_inputs, run_names
@@ -73,9 +72,8 @@ def evaluate(
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        unlike = unlike_warnings(sides, inputs.gates, stores.matcher.mode, per_query)
-        own = (*unlike, *unreviewed_warning(golden, verdicts))
-        warnings = (*inputs.warnings, *own, *warnings_of(others, {*own, *problems.warnings}))
+        unlike = [*unlike_warnings(sides, inputs.gates, stores.matcher.mode, per_query)]
+        warnings = (*inputs.warnings, *unlike, *warnings_of(others, {*unlike, *problems.warnings}))
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher

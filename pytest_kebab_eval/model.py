@@ -255,7 +255,6 @@ class GoldenQuery(Value, frozen=True):
     alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected chunks: those that are one target
     doc_alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected documents
     metadata: dict[str, Any] = {}  # each text, number and flag of it is a slice
-    reviewed: bool = True  # False: what it expects was proposed, and nobody has looked at it yet
 
     @property
     def can_be_answered(self) -> bool | None:

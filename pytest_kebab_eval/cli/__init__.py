@@ -143,7 +143,6 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
         ("lock", "golden", "Write the lock file: where the expected chunks are."),
         ("reanchor", "golden", "Replace chunk ids by those of a newer chunker."),
         ("schema", "golden", "Print the JSON schema of a golden file."),
-        ("propose", "importing", "Turn a log of questions into golden queries to review."),
     ),
     "Over time": (
         ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),

@@ -1,4 +1,4 @@
-"""`kebab-eval review`: a person labels what run B found and nobody has judged, and what was proposed."""
+"""`kebab-eval review`: a person labels what run B found and nobody has judged."""
 
 from __future__ import annotations
 
@@ -65,10 +65,6 @@ def review(
     becomes an alternative of the target that B lost, or a further target; one that is the same as an expected
     passage, an alternative of that; a wrong one gets the gain 0. The golden file is edited in place, its
     comments and layout stay, and the changes are shown as a diff; a lock file follows.
-
-    Queries that say 'reviewed: false' are gone through, too, also if they do not fail, and of these each
-    proposed label is asked about: a wrong one is taken out. When all of it has a verdict, the query says
-    'reviewed: true'.
     """
     _check_use(query_ids, every=every, out=out, sheet=sheet)
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
@@ -85,7 +81,7 @@ def review(
         by_id = {reviewed.query.id: reviewed for reviewed in found}
         decisions = _decisions(sheet, rows, problems, golden, by_id)
     elif not any(reviewed.hits for reviewed in found):
-        which = "these queries" if query_ids or every else "the queries that fail or nobody has reviewed"
+        which = "these queries" if query_ids or every else "the queries that fail"
         tell(f"nothing to review: of {which}, no top hit of B is without a label")
         in_part = [] if query_ids or every else partial_losses(evaluation.report)
         if in_part:
@@ -129,8 +125,7 @@ def _selected(
     if every:
         return [*golden.queries]
     failed = [name for name, verdict in evaluation.verdicts.items() if verdict.outcome is Outcome.FAILED]
-    proposed = [query.id for query in golden.unusual() if not query.reviewed]
-    return [queries[query_id] for query_id in dict.fromkeys([*failed, *proposed])]
+    return [queries[query_id] for query_id in failed]
 
 
 # -- sheets ------------------------------------------------------------------------------------------
@@ -146,7 +141,7 @@ def _write_sheet(path: Path, found: Sequence[QueryToReview]) -> None:
 def _row(reviewed: QueryToReview, hit: UnlabelledHit) -> dict[str, Any]:
     expected = {passage.id: _shortened(passage.text) for passage in reviewed.expected}
     row: dict[str, Any] = {"query_id": reviewed.query.id, "query": reviewed.query.query, "expected": expected}
-    row |= {"chunk_id": hit.id, "rank": hit.hit.rank if hit.is_in_b else None}
+    row |= {"chunk_id": hit.id, "rank": hit.hit.rank}
     if hit.path:
         row["document"] = hit.path
     if hit.shared:
@@ -202,8 +197,6 @@ def _decision(
         return None
     if hit is None:
         return f"{name} is no top hit of B for the query '{brief(row.query_id, 60)}'"
-    if hit.is_proposed and row.verdict == "same":
-        return f"{name} is a proposed label: it is right or wrong"
     if row.same_as is not None and row.same_as not in {passage.id for passage in reviewed.expected}:
         return f"'{brief(row.same_as, 60)}' is not expected by the query '{brief(row.query_id, 60)}'"
     return Label(reviewed, hit, row.verdict, row.same_as)
@@ -228,8 +221,7 @@ def _write(golden: GoldenSet, text: str, made: Review) -> None:
     counts = Counter(decision.verdict for decision in made.labelled)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     labelled = f"{counted(len(made.labelled), 'hit')} labelled{f' ({said})' if said else ''}"
-    through = f", {counted(len(made.gone_through), 'query')} reviewed" if made.gone_through else ""
-    tell(f"{name}: {labelled}{through}")
+    tell(f"{name}: {labelled}")
     if made.left:
         exit_with(REGRESSION)
 
@@ -260,7 +252,7 @@ def ask(found: Sequence[QueryToReview]) -> list[Label]:
         while len(decided) < len(hits):
             reviewed, hit = hits[len(decided)]
             _show(reviewed, hit, f"{len(decided) + 1} of {len(hits)}")
-            key = _key(keys, reviewed, hit, can_undo=bool(decided))
+            key = _key(keys, reviewed, can_undo=bool(decided))
             if key == _QUIT:
                 break
             if key == _UNDO:
@@ -282,12 +274,10 @@ def _typed() -> Iterator[str]:
             yield key.lower()
 
 
-def _key(keys: Iterator[str], reviewed: QueryToReview, hit: UnlabelledHit, *, can_undo: bool) -> str:
-    """The next key that means something here; a proposed label is right or wrong, and not the same as one."""
+def _key(keys: Iterator[str], reviewed: QueryToReview, *, can_undo: bool) -> str:
+    """The next key that means something here."""
     targets = [str(number) for number, _ in enumerate(reviewed.expected[:9], 1)]
     known = {*_VERDICTS, _SKIP, _QUIT, *targets, *([_UNDO] if can_undo else [])}
-    if hit.is_proposed:
-        known -= {"s", *targets}
     return next(key for key in keys if key in known)
 
 
@@ -312,12 +302,10 @@ def _show(reviewed: QueryToReview, hit: UnlabelledHit, position: str) -> None:
     shares = f", has {100 * hit.shared:.0f} % of {hit.nearest}" if hit.shared and hit.nearest else ""
     places = [*([hit.path] if hit.path else []), *(hit.hit.heading_path or ())]
     where = f", {brief(' > '.join(places), 80)}" if places else ""
-    found = f"B at rank {hit.hit.rank}" if hit.is_in_b else "not in B"
-    print_line(f"  {'proposed, ' if hit.is_proposed else ''}{found}: {brief(hit.id, 60)}{where}{shares}")
+    print_line(f"  B at rank {hit.hit.rank}: {brief(hit.id, 60)}{where}{shares}")
     _show_text(hit.text, _TEXT_SHOWN)
     which = f" (1-{min(9, len(reviewed.expected))}: as which)" if len(reviewed.expected) > 1 else ""
-    same = "" if hit.is_proposed else f"   s same{which}"
-    print_line(f"  r right{same}   w wrong   n skip   u undo   q quit")
+    print_line(f"  r right   s same{which}   w wrong   n skip   u undo   q quit")
 
 
 def _show_text(text: str | None, length: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 from pytest_kebab_eval.comparing.checks import (
     DEFAULT_CHECKS,
@@ -149,18 +149,6 @@ def judge_queries(
         query_id: judge.judge(query_id, compared.get(query_id), xfails.get(query_id))
         for query_id in golden.by_id()
     }
-
-
-def unreviewed_warning(golden: GoldenSet, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
-    """That queries fail by labels which were taken from a run, and which nobody has looked at."""
-    failed = [query_id for query_id, verdict in verdicts.items() if verdict.outcome is Outcome.FAILED]
-    proposed = {query.id for query in golden.unusual() if not query.reviewed}
-    unreviewed = sum(query_id in proposed for query_id in failed)
-    if unreviewed:
-        yield (
-            f"of the queries that fail ({len(failed)}), {unreviewed} expect what was proposed and never"
-            " reviewed (reviewed: false); what one run found first favours that run"
-        )
 
 
 def _expected_to_fail(xfail: Xfail, failures: Failures, could_fail: bool, today: datetime.date) -> Verdict:

@@ -378,7 +378,6 @@ FIELDS: dict[str, Check] = {
     "must_rank_at_most": _cutoff,
     "require": _require,
     "metadata": _metadata,
-    "reviewed": _flag,
 }
 
 

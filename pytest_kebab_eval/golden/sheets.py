@@ -16,9 +16,8 @@ from pytest_kebab_eval.text import brief, shown_path
 VERDICTS = ("right", "same", "wrong")
 _SAME_AS = "same as "
 _HEADER = """\
-# Hits that nobody has labelled, and labels that nobody has reviewed. Write a verdict beside each, and
-# apply the sheet with kebab-eval review A B --apply FILE. Only the verdicts are read; what has none
-# stays as it is. A label that was proposed (it is among the expected) is right or wrong.
+# Hits that nobody has labelled. Write a verdict beside each, and apply the sheet with
+# kebab-eval review A B --apply FILE. Only the verdicts are read; what has none stays as it is.
 #
 #   right       it answers the query
 #   same        it is an expected passage, under another id: the one it shares most text with

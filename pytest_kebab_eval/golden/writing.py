@@ -39,24 +39,14 @@ def new_golden_file(path: Path) -> AbstractContextManager[TextIO]:
     return replacing(path, to_error=lambda error: _not_written(path, error))
 
 
-def write_golden(
-    file: TextIO,
-    path: Path,
-    entries: Iterable[Mapping[str, Any]],
-    comments: Mapping[str, Iterable[str]] | None = None,
-) -> int:
-    """Write the entries as they come, in the format that the path's ending says; returns how many.
-
-    Comments are by id, each a line without a line break; only YAML has them.
-    """
+def write_golden(file: TextIO, path: Path, entries: Iterable[Mapping[str, Any]]) -> int:
+    """Write the entries as they come, in the format that the path's ending says; returns how many."""
     layout = _LAYOUTS.get(path.suffix.lower(), _YAML)
     count = 0
     try:
         file.write(layout.start)
         for entry in entries:
-            remarks = comments.get(entry["id"], ()) if comments and layout is _YAML else ()
             file.write(layout.between if count else "")
-            file.writelines(f"# {remark}\n" for remark in remarks)
             file.write(layout.render({field: entry[field] for field in FIELDS if field in entry}))
             count += 1
         file.write(layout.end)

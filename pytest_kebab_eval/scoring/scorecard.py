@@ -255,7 +255,7 @@ class Part:
 # -- the golden set as a whole: slices, and what can be measured -----------------------------------
 
 ONE_VALUED_SLICES = ("lang", "difficulty", "category")
-SLICES = (*ONE_VALUED_SLICES, "tags", "answerable", "reviewed")
+SLICES = (*ONE_VALUED_SLICES, "tags", "answerable")
 
 
 def slices_of(query: GoldenQuery) -> tuple[str, ...]:
@@ -264,8 +264,6 @@ def slices_of(query: GoldenQuery) -> tuple[str, ...]:
     found += [f"tags={tag}" for tag in query.tags]
     if query.can_be_answered is not None:
         found.append(f"answerable={str(query.can_be_answered).lower()}")
-    if not query.reviewed:
-        found.append("reviewed=false")
     return (*found, *_metadata_slices(query.metadata))
 
 
@@ -282,7 +280,7 @@ def slice_labels(query: GoldenQuery) -> tuple[object, ...]:
     """What its slices depend on: those of queries with the same labels are the same."""
     one_valued = (query.lang, query.difficulty, query.category)
     own = _metadata_slices(query.metadata) if query.metadata else ()
-    return (*one_valued, query.tags, query.can_be_answered, query.reviewed, own)
+    return (*one_valued, query.tags, query.can_be_answered, own)
 
 
 def slices_by_query(queries: Iterable[GoldenQuery]) -> dict[str, tuple[str, ...]]:

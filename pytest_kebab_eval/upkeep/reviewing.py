@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,8 +13,6 @@ from pytest_kebab_eval.golden.additions import add_labels
 from pytest_kebab_eval.golden.editing import Refused
 from pytest_kebab_eval.golden.entries import check_entries
 from pytest_kebab_eval.golden.reading import Problem, entries_of
-from pytest_kebab_eval.matching.strategies import Anchor
-from pytest_kebab_eval.model import Support
 from pytest_kebab_eval.text import shown_path
 from pytest_kebab_eval.upkeep.locking import FoundChunk, with_text
 from pytest_kebab_eval.upkeep.reanchoring import Undecided
@@ -38,7 +36,6 @@ class Review(NamedTuple):
     text: str
     labelled: tuple[Label, ...]
     left: tuple[Undecided, ...]  # queries whose labels could not be written
-    gone_through: tuple[str, ...]  # queries whose proposed labels all have a verdict now
     lock: Lock | None  # None: there is none, or it stays as it is
 
 
@@ -51,46 +48,22 @@ def apply_decisions(golden: GoldenSet, text: str, decisions: Sequence[Label], re
     entries = {entry.value["id"]: entry.value for entry in entries_of(text.encode(), suffix, [])}
     labels = _Labels(golden, entries, require)
     done, left = [], []
-    # Proposed labels first: a hit is no alternative of one that is wrong.
-    for decision in sorted(decisions, key=lambda made: not made.hit.is_proposed):
+    for decision in decisions:
         try:
             labels.add(decision)
             done.append(decision)
         except Refused as error:
             left.append(_not_labelled(decision, str(error)))
-    refused = labels.finish(done)
     numbers = {query_id: number for number, query_id in enumerate(entries)}
     try:
-        edited, not_edited = _edit(text, suffix, numbers, (labels.changed, labels.shortened), refused)
+        edited = add_labels(text, suffix, {numbers[name]: entry for name, entry in labels.changed.items()})
     except Refused as error:
         raise GoldenError(f"{shown_path(golden.path)} {error}") from None
-    refused |= not_edited
+    refused = {name: edited.refused[at] for name, at in numbers.items() if at in edited.refused}
     left += [_not_labelled(made, refused[made.reviewed.query.id]) for made in done if _is_of(made, refused)]
     done = [made for made in done if not _is_of(made, refused)]
-    _check(golden, edited, suffix)
-    reviewed = tuple(name for name in labels.gone_through if name not in refused)
-    return Review(edited, tuple(done), tuple(left), reviewed, _lock_with(golden.lock, done))
-
-
-def _edit(
-    text: str,
-    suffix: str,
-    numbers: Mapping[str, int],
-    steps: Sequence[Mapping[str, _Fields]],
-    without: Iterable[str],
-) -> tuple[str, dict[str, str]]:
-    """The text after all steps, and why queries are left: what cannot take all steps takes none."""
-    new = text
-    refused: dict[str, str] = {}
-    for step in steps:
-        wanted = {numbers[name]: step[name] for name in step if name not in without}
-        edited = add_labels(new, suffix, wanted)
-        refused |= {name: edited.refused[numbers[name]] for name in step if numbers[name] in edited.refused}
-        new = edited.text
-    if not refused:
-        return new, {}
-    again, others = _edit(text, suffix, numbers, steps, {*without, *refused})
-    return again, {**refused, **others}
+    _check(golden, edited.text, suffix)
+    return Review(edited.text, tuple(done), tuple(left), _lock_with(golden.lock, done))
 
 
 def _not_labelled(decision: Label, reason: str) -> Undecided:
@@ -125,16 +98,12 @@ class _Labels:
         for query in golden.unusual():
             if query.group is not None:
                 self._groups.setdefault(query.group, []).append(query.id)
-        self.changed: dict[str, _Fields] = {}  # with what is added
-        self.shortened: dict[str, _Fields] = {}  # and then without what is wrong
-        self.gone_through: list[str] = []
+        self.changed: dict[str, _Fields] = {}
 
     def add(self, decision: Label) -> None:
         """Write what was decided; `Refused` if there is no way to."""
         reviewed, hit = decision.reviewed, decision.hit
         entry = self._entry(reviewed.query.id)
-        if decision.verdict == "right" and hit.is_proposed:
-            return
         if decision.verdict == "wrong":
             if not hit.hit.chunk_id:
                 raise Refused("has a wrong hit without a chunk id, by which alone it can be labelled")
@@ -173,26 +142,6 @@ class _Labels:
             likely = [hit.nearest if hit.nearest in reviewed.lost else None, *reviewed.lost]
         return next((known[name] for name in likely if name in known), None)
 
-    def finish(self, decisions: Iterable[Label]) -> dict[str, str]:
-        """Say what was gone through, take out what is wrong; the queries that cannot be, with the reason."""
-        refused = {}
-        of_query: dict[str, list[Label]] = {}
-        for made in decisions:
-            if not made.reviewed.query.reviewed and made.reviewed.found_by == "chunk":
-                of_query.setdefault(made.reviewed.query.id, []).append(made)
-        for query_id, of_it in of_query.items():
-            entry = self._entry(query_id)
-            if {hit.id for hit in of_it[0].reviewed.hits} <= {made.hit.id for made in of_it}:
-                entry["reviewed"] = True
-                self.gone_through.append(query_id)
-            wrong = [made.hit for made in of_it if made.verdict == "wrong" and made.hit.is_proposed]
-            if wrong:
-                try:
-                    self.shortened[query_id] = _without(entry, wrong, of_it[0].reviewed, of_it)
-                except Refused as error:
-                    refused[query_id] = str(error)
-        return refused
-
     def _add_document(self, decision: Label, like: ExpectedPassage | None) -> None:
         """Have the document expected, too, by all queries of a group, which share their documents."""
         query, doc_id = decision.reviewed.query, decision.hit.hit.doc_id or ""
@@ -201,47 +150,6 @@ class _Labels:
             known = entry.get("expected_doc_ids") or []
             of = (like.doc_id or like.id) if like else None
             entry["expected_doc_ids"] = with_alternative(known, of, doc_id)
-
-
-def _without(
-    entry: _Fields, wrong: Sequence[UnlabelledHit], reviewed: QueryToReview, decisions: Iterable[Label]
-) -> _Fields:
-    """An entry without proposed labels that are wrong, and without documents and snippets of theirs alone."""
-    names = {hit.id for hit in wrong}
-    gains = entry.get("relevance") or {}
-    chunks = _without_names(entry.get("expected_chunk_ids") or [], names)
-    if not any(gains.get(name) != 0 for name in [*_flat(chunks), *gains]):
-        raise Refused("has no right label left; write what it expects, or take the entry out")
-    kept = [hit for hit in reviewed.hits if hit.is_proposed and hit.id not in names]
-    kept += [made.hit for made in decisions if made.verdict != "wrong" and not made.hit.is_proposed]
-    left: _Fields = {"expected_chunk_ids": chunks}
-    documents = {hit.hit.doc_id for hit in kept}
-    if None not in documents and not entry.get("group"):  # whose queries share their documents
-        gone = {hit.hit.doc_id for hit in wrong} - documents
-        left["expected_doc_ids"] = _without_names(entry.get("expected_doc_ids") or [], gone)
-    if not entry.get("required_support_groups"):  # which count them
-        left["gold_supports"] = [
-            support
-            for support in entry.get("gold_supports") or []
-            if any(_has_support(hit, support) for hit in kept)
-            or not any(_has_support(hit, support) for hit in wrong)
-        ]
-    for field, items in left.items():
-        if entry.get(field) and not items:
-            raise Refused(f"would have no {field} left; write what it expects, or take the entry out")
-    return entry | {field: items for field, items in left.items() if entry.get(field)}
-
-
-def _without_names(known: Sequence[Any], gone: Container[str | None]) -> list[Any]:
-    """Expected ids without these; alternatives stay together."""
-    return [item for item in known if isinstance(item, list) or item not in gone]
-
-
-def _has_support(hit: UnlabelledHit, support: Mapping[str, Any]) -> bool:
-    """Whether a support is a place in this passage."""
-    if hit.text is None or support["path"] != hit.path:
-        return False
-    return Anchor(msgspec.convert(support, Support)).is_in(hit.text)
 
 
 def _add_chunk(entry: _Fields, chunk_id: str, like: str | None) -> None:

@@ -1,7 +1,9 @@
-"""Queries of a comparison, with what nobody has judged: proposed labels, and unlabelled top hits of B."""
+"""Queries of a comparison, with what nobody has judged: unlabelled top hits of B."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +15,14 @@ from pytest_kebab_eval.golden import LockedChunk
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, gains_of, is_labelled
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, is_labelled
 from pytest_kebab_eval.reading import HITS_KNOWN, OpenStores, open_stores
 from pytest_kebab_eval.scoring.facts import distinct_hits
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.upkeep.locking import as_locked, found_in_index
-from pytest_kebab_eval.upkeep.proposing import support_of, words_of
+
+_SNIPPET_LENGTH = 120
+_LEAST_LETTERS = 16  # of a snippet; a shorter one may be anywhere
 
 
 class ExpectedPassage(NamedTuple):
@@ -32,7 +36,7 @@ class ExpectedPassage(NamedTuple):
 
 
 class UnlabelledHit(NamedTuple):
-    """A hit of B that the golden file says nothing of, or a label that was proposed and never reviewed."""
+    """A hit of B that the golden file says nothing of."""
 
     hit: Hit
     text: str | None
@@ -41,8 +45,6 @@ class UnlabelledHit(NamedTuple):
     nearest: str | None = None  # the target of that text
     support: dict[str, Any] | None = None
     locked: LockedChunk | None = None  # as a lock file has it
-    is_proposed: bool = False
-    is_in_b: bool = True  # False, of a proposed label alone: B did not return it
 
     @property
     def id(self) -> str:
@@ -51,7 +53,7 @@ class UnlabelledHit(NamedTuple):
 
 
 class QueryToReview(NamedTuple):
-    """A query, what it expects, and what is to be judged: proposed labels first, then hits of B."""
+    """A query, what it expects, and the hits of B that are to be judged."""
 
     query: GoldenQuery
     expected: tuple[ExpectedPassage, ...]
@@ -103,26 +105,13 @@ class _Finder:
         labelled = {hit.chunk_id or hit.doc_id or "" for hit in top if hit not in open_hits}
         documents = {passage.doc_id for passage in expected if passage.doc_id}
         unlabelled.sort(key=lambda hit: (-(hit.shared or 0), hit.hit.doc_id not in documents, hit.hit.rank))
-        proposed = [*self._proposed(query, evidence)] if found_by == "chunk" and not query.reviewed else []
         labelled |= {*query.expected_chunk_ids, *query.relevance} if self._is_exact else set()
-        labelled -= {label.id for label in proposed}
-        hits = (*proposed, *unlabelled)
+        hits = tuple(unlabelled)
         return QueryToReview(query, expected, hits, lost, found_by, frozenset(labelled), self._is_exact)
 
     def _is_labelled(self, query: GoldenQuery, hit: Hit) -> bool:
         """Whether the golden file names a hit; its chunk ids are not those of another chunker."""
         return is_labelled(query, hit) if self._is_exact else hit.doc_id in query.forbidden_doc_ids
-
-    def _proposed(self, query: GoldenQuery, evidence: QueryEvidence) -> Iterator[UnlabelledHit]:
-        """The expected chunks of a query that nobody has reviewed, as B found them, else A."""
-        in_a, in_b = (
-            {hit.chunk_id: hit for hit in side.hits} if side else {} for side in (evidence.a, evidence.b)
-        )
-        for name in gains_of(query):
-            hit = in_b.get(name) or in_a.get(name) or Hit(rank=1, chunk_id=name)
-            known = evidence.expected_passage(name)
-            text, path = hit.text or known.text or hit.snippet, hit.doc_path or known.document
-            yield UnlabelledHit(hit, text or None, path or None, is_proposed=True, is_in_b=name in in_b)
 
     def _expected(
         self, query: GoldenQuery, evidence: QueryEvidence, targets: Targets, *, with_supports: bool
@@ -130,12 +119,12 @@ class _Finder:
         """The targets, with what is known of them; a document by the hit of A in it."""
         hits = {hit.rank: hit for hit in distinct_hits(evidence.a.hits)} if evidence.a else {}
         found = targets.judge(tuple(hits.values()), self._a).found
-        words = {*words_of(query.query)}
+        words = {*_words_of(query.query)}
         passages = []
         for name, rank in zip(targets.ids, found, strict=True):
             hit = hits[rank] if rank is not None else Hit(rank=1, chunk_id=name)
             known = evidence.expected_passage(name)
-            support = support_of(hit, words) if with_supports else None
+            support = _support_of(hit, words) if with_supports else None
             passages.append(ExpectedPassage(name, known.text or hit.text, hit.doc_id, support, known.where))
         return tuple(passages)
 
@@ -154,7 +143,7 @@ class _Finder:
             hit.doc_path,
             share,
             nearest if share else None,
-            support_of(hit, {*words_of(query.query)}) if with_supports else None,
+            _support_of(hit, {*_words_of(query.query)}) if with_supports else None,
             self._locked(hit) if self._lock else None,
         )
 
@@ -187,3 +176,30 @@ def _share_of(expected: str, text: str) -> float | None:
     """How much of the expected text another has; 0 also where they are alike and not the same."""
     part, length = shared_part(expected, text), length_of(expected)
     return None if part is None or not length else part * min(length_of(text), length) / length
+
+
+# -- snippets -----------------------------------------------------------------------------------------
+
+
+def _support_of(hit: Hit, words: set[str]) -> dict[str, Any] | None:
+    """The place of a hit in words that the next chunker keeps; None if its path or text is not known."""
+    snippet = _snippet(hit.text, words) if hit.doc_path and hit.text else None
+    return {"path": hit.doc_path, "snippets": [snippet]} if snippet else None
+
+
+def _snippet(text: str, words: set[str]) -> str | None:
+    """The sentence, within a line, that has most of the words; of those that have as many, the longest."""
+    sentences = (
+        sentence.strip()[:_SNIPPET_LENGTH].strip()
+        for line in text.splitlines()
+        for sentence in re.split(r"(?<=[.!?])\s+|(?<=[。！？])", line)
+    )
+    long_enough = [found for found in sentences if sum(map(str.isalnum, found)) >= _LEAST_LETTERS]
+    return max(
+        long_enough, key=lambda found: (len(words.intersection(_words_of(found))), len(found)), default=None
+    )
+
+
+def _words_of(text: str) -> list[str]:
+    """The words, as they are compared: case and Unicode forms make no difference."""
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())

@@ -113,7 +113,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "blame of all": ("blame", "--all"),
     "blame --json": ("blame", "--all", "--json"),
     "blame of no query": ("blame", EVIL + "?"),
-    "propose from no file": ("propose", "--from", PATH, "--run", B),
     "no golden file": ("compare", A, B, "--golden", PATH),
     "no database": ("compare", A, B, "--db", PATH),
     "report.md": ("report", A, B),

@@ -45,7 +45,7 @@ def test_the_help_lists_these_commands_and_no_other_by_what_one_wants_to_do() ->
         "Start": ["init", "demo"],
         "Judge": ["compare", "report", "review"],
         "Runs": ["runs", "tag", "prune", "import", "export", "aggregate", "copy", "store"],
-        "Golden file": ["validate", "lock", "reanchor", "schema", "propose"],
+        "Golden file": ["validate", "lock", "reanchor", "schema"],
         "Over time": ["history", "blame", "site"],
     }
     assert not re.search(r"^ {10}", listed, re.MULTILINE), "a summary takes more than a line"

@@ -254,45 +254,6 @@ def test_golden_files_in_json_are_edited_too(project: Project, suffix: str) -> N
     assert path.read_text() == before.replace('["c1"]', '[["c1", "n1"]]', 1)
 
 
-# -- what was proposed -------------------------------------------------------------------------------
-
-PROPOSED = """\
-- id: q1
-  query: on call
-  expected_chunk_ids: [c1, c9]   # pooled
-  reviewed: false  # by propose
-- {id: q3, query: on call, expected_chunk_ids: [c1]}
-"""
-
-
-def test_proposed_labels_are_asked_about_also_where_nothing_fails(project: Project) -> None:
-    found = result(text_hit("n1", OTHER), text_hit("c1", KEYS, 2))
-    set_up(project, PROPOSED, a={"q1": found, "q3": found}, b={"q1": found, "q3": found})
-    rows = sheet_of(project)
-    assert [(row["query_id"], row["chunk_id"], row["rank"]) for row in rows] == [
-        ("q1", "c1", 2),
-        ("q1", "c9", None),
-        ("q1", "n1", 1),
-    ]
-    assert apply(project, {("q1", "c1"): "right", ("q1", "n1"): "wrong"}).code == 0
-    assert "reviewed: false" in golden_text(project)  # c9 was skipped
-    assert [row["chunk_id"] for row in sheet_of(project)] == ["c1", "c9"]
-    assert "is a proposed label: it is right or wrong" in apply(project, {("q1", "c9"): "same"}).stderr
-    called = apply(project, {("q1", "c1"): "right", ("q1", "c9"): "wrong"})
-    assert (called.code, "2 hits labelled (1 right, 1 wrong), 1 query reviewed" in called.stderr) == (0, True)
-    assert golden_text(project) == PROPOSED.replace(
-        "[c1, c9]   # pooled", "[c1]   # pooled\n  relevance: {n1: 0, c9: 0}"
-    ).replace("false", "true")
-    assert sheet_of(project) == []
-    assert "2 hits of the sheet had a label already" in apply_again(project).stderr
-
-
-def apply_again(project: Project) -> Called:
-    rows = [{"query_id": "q1", "chunk_id": name, "verdict": "wrong"} for name in ("c1", "c9")]
-    (project.path / "again.yaml").write_text(yaml.safe_dump(rows))
-    return call("review", "A", "B", "--apply", "again.yaml")
-
-
 # -- without chunk ids that could be compared --------------------------------------------------------
 
 

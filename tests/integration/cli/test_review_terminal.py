@@ -16,10 +16,8 @@ from tests.builders import result
 from tests.forked import installed
 from tests.integration.cli.test_review import (
     GOLDEN,
-    KEYS,
     LABELLED,
     OTHER,
-    PROPOSED,
     apply,
     golden_text,
     set_up,
@@ -140,18 +138,6 @@ def test_keys_that_are_typed_ahead_are_all_taken(project: Project) -> None:
     terminal.press("rw")
     assert terminal.end() == 0
     assert "2 hits labelled (1 right, 1 wrong)" in terminal.shown
-
-
-def test_a_proposed_label_is_right_or_wrong(project: Project) -> None:
-    found = result(text_hit("c1", KEYS))
-    set_up(project, PROPOSED, a={"q1": found}, b={"q1": found})
-    terminal = Terminal(project)
-    terminal.press("s1r", "w")  # s and 1 mean nothing here
-    assert terminal.end() == 0
-    assert "proposed, B at rank 1: c1, d1.md" in terminal.shown
-    assert "proposed, not in B: c9" in terminal.shown
-    assert "s same" not in terminal.shown
-    assert "2 hits labelled (1 right, 1 wrong), 1 query reviewed" in terminal.shown
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "golden-file.md"

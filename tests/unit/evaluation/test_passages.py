@@ -11,12 +11,9 @@ import pytest
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence, passage_of
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
-from pytest_kebab_eval.upkeep.proposing import AskedRun, Question, propose
 from tests.builders import Json, hit, line, make_database, query, result, stored_hit, write_golden
 
 LONG = "It has many rooms. " * 20
@@ -112,15 +109,6 @@ def test_the_whole_text_of_a_hit_is_shown_where_its_snippet_lacks_what_matters()
     found = stored_hit("x", snippet="Welcome!", text="Welcome! It opens at ten.")
     assert passage_of(found).text == "Welcome!"
     assert passage_of(found, ["opens at ten"]).text == "Welcome! It opens at ten."
-
-
-def test_a_proposal_shows_the_text_of_the_index_to_who_reviews_it(tmp_path: Path) -> None:
-    stored = result(hit("c1", **BARE), query="where?")
-    db = make_database(tmp_path / "kebab.sqlite", a={"q1": stored}, corpus=CORPUS)
-    with open_database(db) as database:
-        run = AskedRun("a", database.results("a"), Passages(database.corpus, "v1"))
-        made = propose([Question("where?", 1)], [run], None, 1)
-    assert made.comments == {"q1": ("1. d.md: text of c1",)}
 
 
 def test_more_failing_queries_are_not_more_statements(

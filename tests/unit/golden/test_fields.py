@@ -49,7 +49,6 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   must_rank_at_most: 3
   require: all
   metadata: {team: search, since: 2031-01-31, owners: [a, b]}
-  reviewed: false
 """,
         encoding="utf-8",
     )
@@ -82,7 +81,6 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             must_rank_at_most=3,
             require="all",
             metadata={"team": "search", "since": "2031-01-31", "owners": ["a", "b"]},
-            reviewed=False,
         ),
     )
 

@@ -75,7 +75,6 @@ GOOD: dict[str, list[Any]] = {
     "category": ["c"],
     "tags": [["t"], []],
     "group": ["g"],
-    "reviewed": [True, False, None],
     "xfail": [
         {"reason": "r"},
         {"reason": "r", "until": "2031-01-31", "checks": "all"},
@@ -122,7 +121,6 @@ BAD: dict[str, list[Any]] = {
     "expected_texts": [{"c": ""}, {"c": 1}, ["c"]],
     "k": [0, -1, 1.5, "5", True, 10**15 + 1],
     "lang": [["en"]],
-    "reviewed": ["no", 0],
     "tags": ["t"],
     "xfail": [
         "r",

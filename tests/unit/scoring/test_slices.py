@@ -50,8 +50,6 @@ def slices_of(directory: Path, entry: Json) -> set[str]:
         ({"tags": ["work", "work"]}, {"tags=work"}),
         ({"answerable": False}, {"answerable=false"}),
         ({"answerable": True}, {"answerable=true"}),
-        ({"reviewed": False}, {"reviewed=false"}),
-        ({"reviewed": True}, set()),
         ({"expected_doc_ids": []}, {"answerable=false"}),
         ({"expected_doc_ids": ["d1"]}, {"answerable=true"}),
         ({"expected_doc_ids": [], "answerable": True}, {"answerable=true"}),
