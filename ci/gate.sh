@@ -37,11 +37,6 @@ while IFS= read -r argument; do
   [[ -z ${argument// /} ]] || arguments+=("$argument")
 done <<<"$KEBAB_PYTEST_ARGS"
 
-# Where report.html will be, for report.md to link to.
-if [[ -n ${GITHUB_RUN_ID:-} && -n ${GITHUB_SERVER_URL:-} ]]; then
-  export KEBAB_EVAL_REPORT_URL=$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$GITHUB_RUN_ID#artifacts
-fi
-
 code=0
 python -m pytest "${arguments[@]}" || code=$?
 echo "report=$(find "$reports" -name report.md)" >>"$GITHUB_OUTPUT"

@@ -61,13 +61,11 @@ def compare_and_warn(settings: Settings, inputs: Inputs, briefs: Briefs | None =
 @comparing_options
 @json_option
 @click.option("-v", "--verbose", is_flag=True, help="Explain every query that fails.")
-@click.option("--all-metrics", is_flag=True, help="Show all metrics, not the twelve that matter most.")
 def compare(
     a: str,
     b: str,
     as_json: bool,
     verbose: bool,
-    all_metrics: bool,
     **given: Any,
 ) -> None:
     """Compare run B, the candidate, with run A, the baseline.
@@ -86,7 +84,7 @@ def compare(
         evidence = _evidence(settings, inputs, evaluation, errors) if verbose else {}
         tell_errors(errors)
         _print_failing(inputs, evaluation, evidence)
-        for line in summary(report, all_metrics=all_metrics, flag="--all-metrics"):
+        for line in summary(report):
             print_line(line.text, {1: "green", -1: "red"}.get(line.direction))
         if hint := review_hint(report, inputs.golden.by_id(), evidence):
             print_line(hint)
@@ -145,7 +143,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     errors: list[str] = []  # which are known when all parts are made
     evidence = _evidence(settings, inputs, evaluation, errors) if form == "md" else {}
     made, queries = evaluation.report, inputs.golden.queries
-    context = report_context(made, queries, evidence, settings.report_url)
+    context = report_context(made, queries, evidence)
     source = ReportSource(settings, inputs, made, context, briefs)
     if form != "json":
         add_first_bad(source, errors)

@@ -267,7 +267,7 @@ def _short(value: float | None) -> str:
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @options(
     *("db", "golden", "suite", "gates", "fail_on", "require", "strict_chunker_version"),
-    *("k", "cutoffs", "compare_k", "span_overlap", "mask"),
+    *("k", "compare_k", "span_overlap", "mask"),
 )
 def site(directory: Path, **given: Any) -> None:
     """Write a static site of all runs.

@@ -19,7 +19,7 @@ from pytest_kebab_eval.inputs.sides import (
     who_in,
 )
 from pytest_kebab_eval.matching.locations import golden_versions, match_mode
-from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric, metrics_at
+from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Value
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
@@ -142,9 +142,9 @@ def inputs_of(settings: Settings, task: Task, before: Mapping[str | None, Baseli
         runs_b,
         mode,
         gates,
-        (*_measured_at(settings.cutoffs, gates), *metrics),
+        (*_measured_at(gates), *metrics),
         tuple(dict.fromkeys(warnings)),
-        (*settings.cutoffs, *(cutoff for cutoff in overlaps if cutoff is not None)),
+        tuple(cutoff for cutoff in overlaps if cutoff is not None),
         tuple(other for other, _ in others),
     )
 
@@ -178,11 +178,11 @@ def _mode(settings: Settings, golden: GoldenSet, sides: NamedSides) -> MatchMode
     return mode
 
 
-def _measured_at(cutoffs: tuple[int, ...], gates: tuple[Gate, ...]) -> list[Metric]:
-    """The metrics at further cutoffs: those of the setting, and those that gates name."""
+def _measured_at(gates: tuple[Gate, ...]) -> list[Metric]:
+    """The metrics at further cutoffs, which gates name."""
     named = [gate.metric for gate in gates if is_metric(gate.metric)]
     known = {metric.name for metric in all_metrics()}
-    wanted = [*metrics_at(cutoffs), *(Metric.parse(name) for name in named if name not in known)]
+    wanted = (Metric.parse(name) for name in named if name not in known)
     return list({metric.name: metric for metric in wanted if metric.name not in known}.values())
 
 

@@ -18,7 +18,6 @@ from pytest_kebab_eval.metrics.registry import (
     custom_metric,
     is_metric,
     metric,
-    metrics_at,
 )
 
 __all__ = [
@@ -38,6 +37,5 @@ __all__ = [
     "custom_metric",
     "is_metric",
     "metric",
-    "metrics_at",
     "ranking",
 ]

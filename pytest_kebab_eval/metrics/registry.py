@@ -323,12 +323,6 @@ def is_metric(name: str) -> bool:
     return True
 
 
-def metrics_at(cutoffs: Iterable[int]) -> list[Metric]:
-    """Every metric that has a cutoff, at each of these."""
-    own = [found for found in _BY_NAME.values() if found.family.has_cutoff and found.cutoff is None]
-    return [found.at(cutoff) for found in own for cutoff in cutoffs]
-
-
 # -- a user's own metrics ----------------------------------------------------------------------------
 
 LARGEST_CUSTOM_VALUE = 1e15

@@ -56,8 +56,7 @@ def _argument(option: Option) -> dict[str, Any]:
         return {"action": "store_true"}
     if option.kind == "list":
         return {"action": "append", "metavar": option.metavar}
-    values = {"choices": option.choices} if option.kind == "choice" else {"metavar": option.metavar}
-    return values | ({"nargs": "?", "const": option.value_if_bare} if option.value_if_bare else {})
+    return {"choices": option.choices} if option.kind == "choice" else {"metavar": option.metavar}
 
 
 def _ini_value(option: Option) -> tuple[str, Any]:

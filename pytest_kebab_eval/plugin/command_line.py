@@ -77,11 +77,7 @@ def refuse_repeated(config: pytest.Config) -> None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, fromfile_prefix_chars="@")
     for option in OPTIONS:
         if not option.is_repeatable:
-            bare = option.value_if_bare
-            nargs = "?" if bare else None
-            parser.add_argument(
-                option.flag, dest=option.name, action="append", default=[], nargs=nargs, const=bare
-            )
+            parser.add_argument(option.flag, dest=option.name, action="append", default=[])
     places = {
         "": [os.fspath(word) for word in config.invocation_params.args],
         " in PYTEST_ADDOPTS": shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),

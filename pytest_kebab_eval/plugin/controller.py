@@ -137,13 +137,12 @@ class Controller:
     def _publish(self, report: CompareReport) -> Published:
         """Publish with what `pytest_kebab_report_context` adds, or without it if that fails."""
         given = (report, self._source.load_golden().queries, self._source.evidence)
-        url = self._kebab.settings.report_url
-        context, error = report_context(*given, url), ""
+        context, error = report_context(*given), ""
         try:
             self._config.hook.pytest_kebab_report_context(report=report, context=context)
             check_sections(context)
         except Exception as raised:  # noqa: BLE001
-            context = report_context(*given, url)
+            context = report_context(*given)
             error = f"pytest_kebab_report_context failed: {brief(f'{type(raised).__name__}: {raised}', 200)}"
         published = self._source.publish(context)
         if error:

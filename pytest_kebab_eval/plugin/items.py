@@ -197,8 +197,7 @@ class KebabItem(pytest.Item):
         if self.user_properties:
             others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
             self.user_properties[:] = others
-        if self.kebab.settings.junit_properties:
-            self.user_properties.extend(self.properties)
+        self.user_properties.extend(self.properties)
 
     def repeat_no_more(self) -> None:
         """Tell pytest-flakefinder, which looks at an item's function, that this is repeated already."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.settings import Settings
 
 WITH_QUERIES, WITH_HITS, IN_FULL = 1, 2, -1  # verbosities
-_ANNOTATES = "pytest_github_actions_annotate_failures"  # a plugin, by its entry point; under Actions alone
+_ANNOTATES = "pytest_github_actions_annotate_failures"  # a plugin, by its entry point
 _COLOURS = {1: {"green": True}, -1: {"red": True}}  # of a good line, and of a bad one
 
 
@@ -73,7 +73,7 @@ class TerminalSummary:
         elif verbosity >= WITH_QUERIES:
             for comparison in report.per_query:
                 yield from query_lines(comparison)
-        lines = list(summary(report, all_metrics=self._kebab.settings.all_metrics))
+        lines = list(summary(report))
         yield from lines if verbosity >= IN_FULL else lines[:1]
         if verbosity >= IN_FULL:
             hint = review_hint(report, self._source.load_golden().by_id(), self._source.evidence)
@@ -106,9 +106,9 @@ class TerminalSummary:
             self._controller.add_error(f"the hits of some queries are not shown: {error}")
 
     def _print_annotations(self, terminal: pytest.TerminalReporter, report: CompareReport) -> None:
-        settings, config = self._kebab.settings, self._kebab.config
-        if settings.annotations:
-            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or config.invocation_params.dir)
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            invocation_dir = self._kebab.config.invocation_params.dir
+            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or invocation_dir)
             failed = _failed_items(terminal)
             gates = (gate for gate in report.gates if not gate.passed and gate_name(gate.gate) in failed)
             queries = (
@@ -117,13 +117,13 @@ class TerminalSummary:
                 if (verdict := self._kebab.find_verdict(query)).reason and query_name(query) in failed
             )
             problems = report.problems if SESSION_NAME in failed else ()
-            for annotation in annotate(settings.golden, gates, queries, workspace, problems):
+            for annotation in annotate(self._kebab.settings.golden, gates, queries, workspace, problems):
                 terminal.write_line(printable(annotation))  # a command, and ours
 
 
 def _failed_items(terminal: pytest.TerminalReporter) -> set[str]:
     """The names of items to annotate: of those that ran and failed, unless another plugin annotates them."""
-    if terminal.config.pluginmanager.hasplugin(_ANNOTATES) and os.environ.get("GITHUB_ACTIONS") == "true":
+    if terminal.config.pluginmanager.hasplugin(_ANNOTATES):
         return set()
     return {test.nodeid.partition("::")[2] for test in terminal.stats.get("failed", ())}
 

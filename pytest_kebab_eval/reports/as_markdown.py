@@ -112,7 +112,6 @@ def report_context(
     report: CompareReport,
     queries: Iterable[GoldenQuery] = (),
     evidence: Mapping[str, QueryEvidence] | None = None,
-    report_url: str | None = None,
 ) -> Context:
     """The templates' values; the hook `pytest_kebab_report_context` may change them.
 
@@ -125,7 +124,6 @@ def report_context(
     accounted_for = {*report.failed, *report.tolerated}
     return {
         "report": report,
-        "report_url": report_url,  # of report.html, where it will be found
         "texts": {query.id: query.query for query in golden.values()},
         "verdict": headline(report),
         "rows": rows,

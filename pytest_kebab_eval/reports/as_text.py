@@ -93,12 +93,9 @@ def _top_hits(failed: FailedQuery) -> Iterator[str]:
 # -- the summary ---------------------------------------------------------------------------------
 
 
-def summary(
-    report: CompareReport, *, all_metrics: bool = False, flag: str = "--kebab-all-metrics"
-) -> Iterator[Line]:
-    """The comparison in total, the verdict first, in 80 columns; the flag is what shows all metrics."""
-    everything = metric_rows(report)
-    shown = everything if all_metrics else shortlist(report, MAX_METRICS)
+def summary(report: CompareReport) -> Iterator[Line]:
+    """The comparison in total, the verdict first, in 80 columns."""
+    shown = shortlist(report, MAX_METRICS)
     yield Line(headline(report), -1 if has_failed(report) else 1)
     for problem in report.problems:
         yield Line(f"ERROR: {problem}", -1)
@@ -110,9 +107,9 @@ def summary(
         yield Line(f"gate {state}: {gate.gate}", 0 if gate.skipped else 1 if gate.passed else -1)
         yield Line(f"     {gate.reason}")
     yield from _metric_lines(report, shown)
-    left_out = len(everything) - len(shown)
+    left_out = len(metric_rows(report)) - len(shown)
     if left_out:
-        yield Line(f"and {counted(left_out, 'more metric')}: {flag} shows all")
+        yield Line(f"and {counted(left_out, 'more metric')}, in the report")
     if report.deltas is not None:
         yield Line(rank_changes(report))
         yield Line(f"matched {match_counts(report)}")

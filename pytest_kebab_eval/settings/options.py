@@ -24,26 +24,21 @@ Kind = Literal[
     "flag",
     "off flag",  # turns off what is on without it; `html` is given as `--kebab-no-html`
     "text",
-    "web address",
     "path",
     "database",  # a path, or the address of a server
     "whole number",  # from 1 on
     "share",  # above 0 and up to 1
     "choice",  # one of the choices
     "words",  # some of the choices, separated by commas, or none; of `loss>N`, N is a number
-    "cutoffs",  # whole numbers up to 1,000, separated by commas
     "list",  # texts, by repeating the option; in ini, one a line; or none
 ]
 _METAVARS: dict[Kind, str] = {
-    "web address": "URL",
     "database": "DB",
     "whole number": "K",
     "share": "SHARE",
     "words": "LIST",
-    "cutoffs": "LIST",
 }
 _EXAMPLES: dict[Kind, str] = {
-    "web address": "give an address such as https://…",
     "path": "name a file",
     "database": "name a file",
     "flag": "write true or false",
@@ -61,7 +56,6 @@ class Option(NamedTuple):
     default_text: str | None = None  # describes a default that is found at run time
     value_name: str | None = None  # in the help, where its kind has none
     choices: tuple[str, ...] = ()
-    value_if_bare: str | None = None  # where the option is given without a value
     env: str | None = None
     has_ini: bool = True
     in_command: bool = True  # whether commands that compare have it, too
@@ -216,13 +210,6 @@ OPTIONS = (
         default=False,
     ),
     Option("k", "whole number", "the cutoff of the @k metrics for queries without their own", default=5),
-    Option(
-        "cutoffs",
-        "cutoffs",
-        "cutoffs of the @k metrics to store and show beside 1, 3, 5 and 10, such as 20,100",
-        default="none",
-        example="give cutoffs such as 20,100, or none",
-    ),
     Option("compare_k", "whole number", "how deep the comparison looks for a correct hit", default=10),
     Option(
         "span_overlap",
@@ -246,36 +233,6 @@ OPTIONS = (
         "go on with a run of --kebab-record that was not finished; queries that are recorded are skipped",
         default=False,
         has_ini=False,
-        in_command=False,
-    ),
-    Option(
-        "annotations",
-        "choice",
-        "annotate failing queries and gates for GitHub: auto (under GitHub Actions), on, off",
-        default="auto",
-        choices=("auto", "on", "off"),
-        value_if_bare="on",
-        in_command=False,
-    ),
-    Option(
-        "junit_properties",
-        "off flag",
-        "give items no properties, which strict schemas of JUnit XML forbid",
-        default=False,
-        in_command=False,
-    ),
-    Option(
-        "report_url",
-        "web address",
-        "where report.html can be looked at, for report.md to link to",
-        env="KEBAB_EVAL_REPORT_URL",
-        in_command=False,
-    ),
-    Option(
-        "all_metrics",
-        "flag",
-        "show all metrics in the summary, not the twelve that matter most",
-        default=False,
         in_command=False,
     ),
     Option("html", "off flag", "do not write report.html", default=False, in_command=False),

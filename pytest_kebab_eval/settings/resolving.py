@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from pytest_kebab_eval.errors import InputError, SettingsError
 from pytest_kebab_eval.files import exists
-from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
 from pytest_kebab_eval.settings.options import BY_NAME, Given, Kind, Option, Sources
 from pytest_kebab_eval.store import Address, placed, same_database, to_address
 from pytest_kebab_eval.text import brief
@@ -30,7 +29,7 @@ def refuse_empty(option: Option, given: Given) -> None:
     """A `SettingsError` if the value, or one of several, is blank: it is wrong use, not an absent value."""
     if given.value == [] or any(not str(value).strip() for value in _each(given.value)):
         raise SettingsError(f"{given.source} is empty; {option.advice}, or {given.remedy}")
-    if option.kind in ("words", "cutoffs") and "" in _split(given):
+    if option.kind == "words" and "" in _split(given):
         raise SettingsError(f"{given.source} has an empty entry: '{brief(given.value)}'; {option.advice}")
 
 
@@ -38,7 +37,7 @@ def refuse_two_values(source: str, values: Iterable[Any], option: Option | None)
     """A `SettingsError` if these, all given in one place for one option, differ: the last would win."""
     first, *others = dict.fromkeys(map(str, values))
     if others:
-        takes_several = option and (option.kind in ("words", "cutoffs") or option.name in ("run_a", "run_b"))
+        takes_several = option and (option.kind == "words" or option.name in ("run_a", "run_b"))
         once = "give it once, with commas between several" if takes_several else "give it once"
         raise SettingsError(
             f"{source} is given twice, as '{brief(first)}' and as '{brief(others[0])}'; {once}"
@@ -65,12 +64,6 @@ def _flag(given: Given, _: Option) -> bool:
     if word in ("false", "0", "no", "off"):
         return False
     raise _refusal(given, "true or false")
-
-
-def _web_address(given: Given, _: Option) -> str:
-    if not re.fullmatch(r"https?://[!-~]+", str(given.value)) or re.search(r"[()<>\\]", str(given.value)):
-        raise _refusal(given, "an address such as https://…, without spaces and brackets")
-    return str(given.value)
 
 
 def _path(given: Given, _: Option) -> Path:
@@ -139,17 +132,6 @@ def _limited(word: str) -> str:
     return f"{found[1]}>N" if found else ""
 
 
-def _cutoffs(given: Given, _: Option) -> tuple[int, ...]:
-    numbers = _split(given)
-    if numbers == ["none"]:
-        return ()
-    if not all(
-        text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= LARGEST_CUTOFF for text in numbers
-    ):
-        raise _refusal(given, f"whole numbers from 1 to {LARGEST_CUTOFF:,}, separated by commas")
-    return tuple(sorted({int(text) for text in numbers}))
-
-
 def _list(given: Given, _: Option) -> tuple[str, ...]:
     texts = tuple(dict.fromkeys(" ".join(str(text).split()) for text in _each(given.value)))
     if "none" in texts and len(texts) > 1:
@@ -161,14 +143,12 @@ _CONVERTERS: dict[Kind, Callable[[Given, Option], Any]] = {
     "flag": _flag,
     "off flag": lambda given, option: not _flag(given, option),
     "text": lambda given, _: str(given.value),
-    "web address": _web_address,
     "path": _path,
     "database": _database,
     "whole number": _whole_number,
     "share": _share,
     "choice": _choice,
     "words": _words,
-    "cutoffs": _cutoffs,
     "list": _list,
 }
 
@@ -200,15 +180,10 @@ class Settings(NamedTuple):
     strict_chunker_version: bool = default_of("strict_chunker_version")
     allow_document_matching: bool = default_of("allow_document_matching")
     k: int = default_of("k")
-    cutoffs: tuple[int, ...] = default_of("cutoffs")
     compare_k: int = default_of("compare_k")
     span_overlap: float = default_of("span_overlap")
     store: bool = default_of("store")
-    report_url: str | None = None
-    all_metrics: bool = default_of("all_metrics")
     html: bool = default_of("html")
-    annotations: bool = False
-    junit_properties: bool = default_of("junit_properties")
     mask: tuple[str, ...] = default_of("mask")
     snapshot: str = default_of("snapshot")
 
@@ -222,9 +197,6 @@ def resolve(sources: Sources) -> Settings:
         values[name] = values[name] or database_of(sources)
     if same_database(values["db_a"], values["db_b"]):
         values["db_a"] = values["db_b"]
-    in_github_actions = sources.environment.get("GITHUB_ACTIONS") == "true"
-    annotations = values["annotations"]
-    values["annotations"] = annotations == "on" or (annotations == "auto" and in_github_actions)
     return Settings(**values)
 
 

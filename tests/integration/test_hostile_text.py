@@ -180,7 +180,7 @@ MODES = (
     ("-vv", "-rA", "--runxfail"),
     ("-v", "-n", "1"),
     ("--collect-only",),
-    ("--junitxml=junit.xml", "--kebab-annotations=on"),
+    ("--junitxml=junit.xml",),
     ("--tb=line",),
     ("--tb=short", "--strict-chunker-version"),
     ("--kebab-snapshot=require",),
@@ -197,6 +197,7 @@ MODES = (
 def test_pytest_prints_nothing_that_acts(
     evil: Project, mode: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(evil.path / "summary.md"))
     text = said(evil.pytest(*mode, *(f"--kebab-gate={gate}" for gate in GATES), a=A, b=B))
     assert "owned" in text
@@ -235,10 +236,11 @@ def test_tests_of_ones_own_are_named_safely(evil: Project) -> None:
     assert "test_it[" in said(evil.pytest("-v", a=A, b=B))
 
 
-def test_a_golden_file_of_any_name_is_shown_safely(evil: Project) -> None:
+def test_a_golden_file_of_any_name_is_shown_safely(evil: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     path = evil.golden.with_name(f"{PATH}.yaml")
     evil.golden.rename(path)
-    for mode in (("-v", "-rA", "--kebab-annotations=on"), ("--tb=line", "-n", "1")):
+    for mode in (("-v", "-rA"), ("--tb=line", "-n", "1")):
         assert "owned" in said(evil.pytest(*mode, f"--kebab-golden={path}", a=A, b=B))
 
 

@@ -47,7 +47,7 @@ OVERVIEW = "index.html"
 _NAMED = 5  # queries, in a sentence
 _WITHOUT_EFFECT = {  # on a report
     *("run_a", "run_b", "db_a", "db_b", "golden", "suite", "if_no_baseline"),
-    *("runs_dir", "store", "html", "annotations", "snapshot"),
+    *("runs_dir", "store", "html", "snapshot"),
 }
 _WHY_ANEW = {
     "golden": "the golden file or its lock file has changed",

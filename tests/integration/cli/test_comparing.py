@@ -32,18 +32,10 @@ def test_compare_prints_the_table_that_pytest_prints(project: Project) -> None:
     end = next(at for at, text in enumerate(printed) if text.startswith("stored the aggregates "))
     called = call("compare", "A", "B", "--gate", "hit@5 >= 0.9")
     assert end - start > 8
-    printed = [text.replace("--kebab-all", "--all") for text in printed]
     *table, hint = printed[start:end]
     assert called.lines[1:] == table  # after the line of the failing query
     assert call("compare", "A", "B", "-v").lines[-1] == hint
     assert hint.endswith(": kebab-eval review A B --query q-002")
-
-
-def test_all_metrics_are_shown_if_asked_for(project: Project) -> None:
-    few, every = call("compare", "A", "B").lines, call("compare", "A", "B", "--all-metrics").lines
-    (left_out,) = (text for text in few if text.endswith(" more metrics: --all-metrics shows all"))
-    assert len(every) == len(few) - 1 + int(left_out.split()[1])
-    assert {*every} <= {*project.pytest("--kebab-all-metrics").outlines, *few}
 
 
 def test_compare_as_json_is_the_report_json_of_pytest(project: Project) -> None:

@@ -36,7 +36,7 @@ def pytest_unconfigure():
     for connection in KEPT:
         connection.close()
 """
-MODES = [[], ["-vv", "--junitxml=junit.xml", "--kebab-annotations=on"]]
+MODES = [[], ["-vv", "--junitxml=junit.xml"]]
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -216,7 +216,7 @@ def test_a_step_summary_that_cannot_be_written_costs_only_itself(
 
 
 def test_a_working_directory_that_is_gone_costs_nothing_that_does_not_need_it(project: Project) -> None:
-    outcome = after_judging(project, NO_DIRECTORY).pytest("-vv", "--kebab-annotations=on")
+    outcome = after_judging(project, NO_DIRECTORY).pytest("-vv")
     text = printed(outcome)
     outcome.assert_outcomes(passed=1, failed=1)
     assert "\n  run A     rank 1\n" in text

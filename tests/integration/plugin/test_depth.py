@@ -114,11 +114,10 @@ BEYOND = "*run A holds at most 100 hits a query, so that metrics at {} look at n
 @pytest.mark.parametrize(
     ("args", "golden", "shown"),
     [
-        (("--kebab-cutoffs=20,200,300",), {}, "@200, @300"),
         (("--kebab-k=200",), {}, "@200"),
         ((), {"k": 200}, "@200"),
     ],
-    ids=["cutoffs", "k", "a query's own k"],
+    ids=["k", "a query's own k"],
 )
 def test_a_cutoff_beyond_what_is_stored_is_warned_of(
     project: Project, args: tuple[str, ...], golden: Json, shown: str

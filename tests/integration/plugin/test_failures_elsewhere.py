@@ -15,7 +15,8 @@ from tests.integration.conftest import GOLDEN, Project
 from tests.integration.plugin.conftest import ALONE, STANDARD, WORKERS, several
 
 MESSAGE = "lost c-lost, at rank 1 in A"  # what `several` has fail
-PLAIN = (*ALONE, "-p", "no:pretty", "--junitxml=junit.xml", "--kebab-annotations=on")
+PLAIN = (*ALONE, "-p", "no:pretty", "--junitxml=junit.xml")
+ANNOTATES = "pytest_github_actions_annotate_failures"
 # Prints what a listener is given of a failure, and what pytest would send of it.
 LISTENS = """
 import json
@@ -71,11 +72,16 @@ def in_failures(lines: list[str]) -> list[str]:
     ],
 )
 def test_the_message_is_the_same_everywhere(
-    project: Project, style: str, family: str, shown: Callable[[list[str]], list[str]], workers: tuple[str]
+    project: Project,
+    style: str,
+    family: str,
+    shown: Callable[[list[str]], list[str]],
+    workers: tuple[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lines = (
-        several(project).pytest(*PLAIN, f"--tb={style}", "-o", f"junit_family={family}", *workers).outlines
-    )
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    options = (f"--tb={style}", "-o", f"junit_family={family}", "-p", f"no:{ANNOTATES}", *workers)
+    lines = several(project).pytest(*PLAIN, *options).outlines
     found = {
         "failures": shown(lines),
         "short summary": after(r"^FAILED \S+::query\[lost\] - (.*)", lines),
@@ -153,21 +159,6 @@ def test_by_tb_line_a_failure_takes_no_more_than_its_line(project: Project) -> N
 
 def properties(project: Project) -> int:
     return len(list(ElementTree.parse(project.path / "junit.xml").getroot().iter("property")))
-
-
-def test_properties_can_be_left_out(project: Project) -> None:
-    gate = "--kebab-gate=hit@5 >= 0.1"
-    project.pytest(*PLAIN, gate)
-    assert properties(project) == 5 + 5 + 2  # of two queries and a gate
-    for workers in ((), ("-n1",)):
-        project.pytest(*PLAIN, gate, *workers, "--kebab-no-junit-properties")
-        assert properties(project) == 0
-
-
-def test_an_ini_value_leaves_properties_out(project: Project) -> None:
-    project.pytester.makeini("[pytest]\nkebab_no_junit_properties = true\n")
-    project.pytest(*PLAIN)
-    assert properties(project) == 0
 
 
 def test_a_failure_is_an_assertion_error_for_hooks(project: Project) -> None:

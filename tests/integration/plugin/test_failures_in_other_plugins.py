@@ -65,10 +65,6 @@ def test_where_it_is_turned_off_ours_annotates(run: Run, actions: None) -> None:
     assert annotated(run("-p", "no:pretty", *off)) == [OURS]
 
 
-def test_elsewhere_only_ours_annotates_if_asked_to(run: Run) -> None:
-    assert annotated(run("-p", "no:pretty", "--kebab-annotations=on")) == [OURS]
-
-
 def test_what_fails_the_session_as_a_whole_is_annotated_once(project: Project, actions: None) -> None:
     pytest.importorskip("pytest_github_actions_annotate_failures")
     ids = [f"q{n}" for n in range(5)]

@@ -128,20 +128,6 @@ def test_only_true_means_actions(project: Project, monkeypatch: pytest.MonkeyPat
     assert annotated(project.pytest()) == []
 
 
-def test_off_turns_them_off_under_actions(project: Project, actions: None) -> None:
-    assert annotated(project.pytest("--kebab-annotations=off")) == []
-
-
-@pytest.mark.parametrize("option", ["--kebab-annotations=on", "--kebab-annotations"])
-def test_on_turns_them_on_elsewhere(project: Project, option: str) -> None:
-    assert len(annotated(project.pytest("fixtures", option))) == 1
-
-
-def test_the_ini_value_may_turn_them_off(project: Project, actions: None) -> None:
-    project.pytester.makeini("[pytest]\nkebab_annotations = off\n")
-    assert annotated(project.pytest()) == []
-
-
 def test_where_nothing_failed_nothing_is_annotated(project: Project, actions: None) -> None:
     assert annotated(project.pytest(b="A2")) == []
 
@@ -243,12 +229,12 @@ def test_an_unreadable_result_is_annotated(project: Project, actions: None) -> N
     assert "::the stored result in run B (B) cannot be read: " in line
 
 
-def test_a_comparison_that_measures_nothing_is_annotated(project: Project) -> None:
+def test_a_comparison_that_measures_nothing_is_annotated(project: Project, actions: None) -> None:
     ids = [f"q{n}" for n in range(5)]
     found = {query_id: result("184") for query_id in ids}
     project.write_golden(*({"id": name, "expected_chunk_ids": ["doc184"]} for name in ids))
     project.make_database(A=found, B=found)
-    outcome = project.pytest("--kebab-annotations=on")
+    outcome = project.pytest()
     outcome.stdout.fnmatch_lines(
         ["::error file=*golden_queries.yaml,line=1,title=kebab-eval::nothing was measured*'doc184'*'184'*"]
     )

@@ -46,11 +46,6 @@ def test_gates_may_be_repeated(project: Project) -> None:
     outcome.assert_outcomes(passed=4)
 
 
-def test_an_option_without_its_value_counts_as_its_value(project: Project) -> None:
-    outcome = project.pytest("--kebab-annotations", "--kebab-annotations=off")
-    assert_refused(project, outcome, "--kebab-annotations is given twice, as 'on' and as 'off'; give it once")
-
-
 def test_two_values_in_a_file_of_arguments_are_wrong_use(project: Project) -> None:
     (project.path / "args.txt").write_text("--kebab-golden=x.yaml\n--kebab-golden=y.yaml\n", "utf-8")
     assert_refused(project, project.pytest("@args.txt"), TWICE.format(""))

@@ -72,7 +72,7 @@ def test_the_gate_leaks_none(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(secret_project.path / "summary.md"))
     outcome = secret_project.pytest(
-        "--snapshot-update", "--junitxml=junit.xml", "--kebab-gate=mrr >= 1", "--kebab-annotations=on", *more
+        "--snapshot-update", "--junitxml=junit.xml", "--kebab-gate=mrr >= 1", *more
     )
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert {"runs/B/report.md", "runs/B/report.html", "runs/B/report.json"} <= set(secret_project.reports())

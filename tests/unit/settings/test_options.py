@@ -67,5 +67,5 @@ def test_a_description_ends_with_the_default_if_there_is_one(name: str, ending: 
 
 @EACH_OPTION
 def test_an_environment_variable_is_read_only_where_it_is_documented(option: Option) -> None:
-    documented = {"run_a", "run_b", "db", "golden", "report_url"}
+    documented = {"run_a", "run_b", "db", "golden"}
     assert option.env == (f"KEBAB_EVAL_{option.name.upper()}" if option.name in documented else None)
