@@ -98,7 +98,7 @@ def test_a_push_without_a_verdict_takes_back_the_verdict_of_the_one_before(githu
     run(github, pull_request(), record="exit 3")
     assert github.comments == []  # nothing to take back
     run_unchanged(github, pull_request())
-    assert "[report.html](https://github.com/o/r/actions/runs/" in github.comments[0]["body"]
+    assert "[workflow run](https://github.com/o/r/actions/runs/" in github.comments[0]["body"]
     for failing in ("Record", "Gate"):
         if failing == "Record":
             outcome = run(github, pull_request(), record="exit 3")
