@@ -8,16 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from textwrap import indent
 
 import click
 import yaml
 
 from pytest_kebab_eval import limits
 from pytest_kebab_eval.cli import Deferred, main
-from pytest_kebab_eval.cli.init import POLICIES, Policy
 from pytest_kebab_eval.metrics import Family, all_metrics
 from pytest_kebab_eval.settings import OPTIONS, Option
 
@@ -116,19 +113,6 @@ def _number(value: float) -> str:
     return f"{value:,.15g}" if value < 10**15 else f"{value:.0e}".replace("+", "")
 
 
-def policy_blocks(policy: Policy) -> str:
-    """A policy as a block for pytest's ini file and one for the GitHub action."""
-    uses, _ = re.findall(r"uses: pytest-kebab-eval/\S+", STARTER.read_text(encoding="utf-8"))
-    action = f"steps:\n  - {uses}\n    with:\n{indent(policy.as_action(), ' ' * 6)}"
-    return f"```ini\n# pytest.ini\n{policy.as_ini()}```\n\n```yaml\n{action}```"
-
-
-def policy_table() -> str:
-    """Every policy, with its summary."""
-    rows = [f"| [`{policy.name}`](#{policy.name}) | {policy.summary} |" for policy in POLICIES]
-    return "\n".join(["| policy | a build fails where |", "| --- | --- |", *rows])
-
-
 def version_table() -> str:
     """What `make versions` gave."""
     rows = json.loads((ROOT / ".ci" / "versions.json").read_text(encoding="utf-8"))
@@ -155,8 +139,6 @@ def _first_sentences(name: str) -> tuple[str, str]:
 
 
 PARTS = {
-    **{f"policy_{policy.name.replace('-', '_')}": partial(policy_blocks, policy) for policy in POLICIES},
-    "policies": policy_table,
     "inputs": input_table,
     "limits": limit_table,
     "metrics": metric_table,

@@ -1,7 +1,4 @@
-"""`kebab-eval demo` and `init`: the bundled example, and the files that a project needs to begin.
-
-A workflow has one of the policies of docs/policies.md, which say when a build fails.
-"""
+"""`kebab-eval demo` and `init`: the bundled example, and the files that a project needs to begin."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from textwrap import indent
 from typing import NamedTuple
 
 import click
@@ -20,90 +16,6 @@ from pytest_kebab_eval.cli.output import exit_with, print_line, tell
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import append, creating, exists
 from pytest_kebab_eval.text import safe_lines, shown_path
-
-_RECORD = 'python -m pytest -o addopts= tests/test_retrieval.py --kebab-record "$KEBAB_RUN'
-_RUN = "run-${{ github.run_id }}-${{ github.run_attempt }}"
-
-
-class Policy(NamedTuple):
-    """What fails a build; a query fails on what it lost unless gates alone decide."""
-
-    name: str
-    summary: str  # as `kebab-eval init` lists it
-    gates: tuple[str, ...] = ()
-    gates_alone: bool = False
-    replicates: int = 1
-
-    @property
-    def _needs_tag(self) -> bool:
-        return any("tag:release" in gate for gate in self.gates)
-
-    def as_ini(self) -> str:
-        """The lines for pytest's ini file."""
-        lines = ["kebab_fail_on = none"] if self.gates_alone else []
-        lines += ["kebab_gates =", *(f"    {gate}" for gate in self.gates)] if self.gates else []
-        lines += ["kebab_if_no_baseline = pass"] if self._needs_tag else []
-        lines += ["kebab_alpha = 0.05"] if self.replicates > 1 else []
-        return "\n".join(["[pytest]", *lines, ""])
-
-    def as_action(self) -> str:
-        """The inputs of the GitHub action that differ from policy to policy."""
-        return "\n".join([*self._recording(), *self._judging(), ""])
-
-    def _recording(self) -> Iterator[str]:
-        if self.replicates == 1:
-            yield f'record: {_RECORD}"'
-            return
-        numbers = range(1, self.replicates + 1)
-        yield f'record: for n in {" ".join(map(str, numbers))}; do {_RECORD}-$n"; done'
-        yield f"run: {_RUN}"
-        yield f"run-a: {','.join(['latest@main', *(f'latest@main~{n}' for n in numbers[:-1])])}"
-        yield f"run-b: {','.join(f'{_RUN}-{n}' for n in numbers)}"
-
-    def _judging(self) -> Iterator[str]:
-        if self.gates:
-            yield from ("gates: |", *(f"  {gate}" for gate in self.gates))
-        if self.gates_alone:
-            yield "pytest-args: --kebab-fail-on=none"
-        if self._needs_tag:
-            yield "move-tag: ${{ github.event_name == 'workflow_dispatch' && 'release' || '' }}"
-
-    def as_arguments(self) -> list[str]:
-        """The arguments for pytest, as the jobs of GitLab give them."""
-        fail_on = ["--kebab-fail-on=none"] if self.gates_alone else []
-        return [*fail_on, *(f"--kebab-gate='{gate}'" for gate in self.gates)]
-
-
-POLICIES = (
-    Policy(
-        "every-loss",
-        "a query lost what it had, or a gate does not hold",
-        ("hit@3 >= 0.9", "delta hit@3 >= -0.03", "delta hit@3 vs tag:release >= -0.05"),
-    ),
-    Policy("share", "more than 3 % of the queries failed", ("failed <= 3%",), gates_alone=True),
-    Policy(
-        "gates",
-        "a metric is too low, or fell too far",
-        ("hit@3 >= 0.8", "delta hit@3 >= -0.03"),
-        gates_alone=True,
-    ),
-    Policy(
-        "significance",
-        "a metric is too low, or fell by more than chance explains",
-        ("hit@3 >= 0.8", "delta hit@3 >= 0 unless p > 0.05"),
-        gates_alone=True,
-    ),
-    Policy(
-        "release",
-        "a metric fell too far since the last release",
-        ("delta hit@3 vs tag:release >= -0.05", "delta mrr vs tag:release >= -0.05"),
-        gates_alone=True,
-    ),
-    Policy("replicates", "a query did worse in several runs than noise explains", replicates=3),
-)
-BY_NAME = {policy.name: policy for policy in POLICIES}
-DEFAULT = POLICIES[0]
-
 
 _GITLAB_CI = ".gitlab-ci.yml"
 _GITLAB_JOBS = ".gitlab/retrieval-gate.yml"  # where the project has a workflow already
@@ -154,10 +66,6 @@ class StarterFile(NamedTuple):
     def verbs(self) -> tuple[str, str]:
         return ("add to", "added to") if self.target == _GITIGNORE else ("write", "wrote")
 
-    @property
-    def has_policy(self) -> bool:
-        return self.source in ("github.yml", "gitlab.yml")
-
     def is_there(self, directory: Path) -> bool:
         """Whether there is nothing to write."""
         path = directory / self.target
@@ -173,23 +81,15 @@ class StarterFile(NamedTuple):
     type=click.Choice(("github", "gitlab", "none")),
     help=f"Whose workflow to write (default: gitlab if there is a {_GITLAB_CI} and no .github, else github).",
 )
-@click.option(
-    "--policy",
-    type=click.Choice(list(BY_NAME)),
-    help=f"When the workflow fails a build, see docs/policies.md (default: ask, else {DEFAULT.name}).",
-)
 @click.option("--yes", is_flag=True, help="Write without asking.")
-def init(directory: Path, ci: str | None, policy: str | None, yes: bool) -> None:
+def init(directory: Path, ci: str | None, yes: bool) -> None:
     """Write a golden file, a recording test and a CI workflow.
 
-    They work at once. It asks before each file, and which policy the workflow is to have. Nothing is
-    replaced: a file that is there stays as it is, and is named. What is not for git, kebab.sqlite and runs/,
-    is added to .gitignore.
+    They work at once. It asks before each file. Nothing is replaced: a file that is there stays as it is, and
+    is named. What is not for git, kebab.sqlite and runs/, is added to .gitignore.
     """
     is_gitlab = os.path.lexists(directory / _GITLAB_CI) and not os.path.lexists(directory / ".github")
     ci = ci or ("gitlab" if is_gitlab else "github")
-    if policy and ci == "gitlab" and BY_NAME[policy].replicates > 1:
-        raise InputError(f"there are no jobs for GitLab with {policy}; docs/policies.md has the commands")
     files = list(_starter_files(directory, ci))
     missing = [file for file in files if not file.is_there(directory)]
     if missing and not yes and not sys.stdin.isatty():
@@ -200,31 +100,16 @@ def init(directory: Path, ci: str | None, policy: str | None, yes: bool) -> None
         if file not in missing:
             _leave_alone(path)
         elif yes or _agrees(f"{file.verbs[0]} {shown_path(path)} ({file.purpose})?"):
-            is_asked = file.has_policy and not policy and not yes
-            policy = _ask_policy(ci) if is_asked else policy
-            _write(path, file, BY_NAME[policy or DEFAULT.name])
+            _write(path, file)
     if missing:
         _tell_if_not_read(directory, files)
         where = shown_path(directory)
         tell("next:" if where == "." else f"next, in {where}:")
         tell(_NEXT if exists(directory / _TEST) else _NEXT_WITHOUT_TEST)
-        if policy and policy != DEFAULT.name:
-            tell(f"the same policy outside CI, for pytest's ini file:\n{BY_NAME[policy].as_ini()}")
 
 
 def _agrees(question: str) -> bool:
     return click.confirm(safe_lines(question), default=True, err=True)
-
-
-def _ask_policy(ci: str) -> str:
-    """Which policy the workflow is to have; Enter for the default."""
-    known = [policy for policy in POLICIES if policy.replicates == 1 or ci == "github"]
-    tell("when should a build fail? (docs/policies.md)")
-    for policy in known:
-        tell(f"  {policy.name:<13} {policy.summary}")
-    names = click.Choice([policy.name for policy in known])
-    chosen: str = click.prompt("policy", type=names, default=DEFAULT.name, show_choices=False, err=True)
-    return chosen
 
 
 def _starter_files(directory: Path, ci: str) -> Iterator[StarterFile]:
@@ -255,7 +140,7 @@ def _not_ignored(path: Path) -> list[str]:
     return [name for name in _IGNORED if name.strip("/") not in lines]
 
 
-def _write(path: Path, file: StarterFile, policy: Policy) -> None:
+def _write(path: Path, file: StarterFile) -> None:
     """Write a copy, unless something took the name meanwhile."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -263,7 +148,7 @@ def _write(path: Path, file: StarterFile, policy: Policy) -> None:
             _ignore(path)
         else:
             with creating(path) as new:
-                new.write_bytes(_content(file, policy))
+                new.write_bytes((_bundled("starter") / file.source).read_bytes())
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):
             _leave_alone(path)
@@ -277,16 +162,6 @@ def _ignore(path: Path) -> None:
     old = path.read_bytes() if path.exists() else b""
     names = _not_ignored(path) if old else _IGNORED
     append(path, "".join(["\n" if old and not old.endswith(b"\n") else "", *(f"{name}\n" for name in names)]))
-
-
-def _content(file: StarterFile, policy: Policy) -> bytes:
-    """A bundled file; a workflow with the policy in the place of the default one."""
-    text = (_bundled("starter") / file.source).read_text("utf-8")
-    if file.source == "github.yml":
-        old, new = (indent(each.as_action(), " " * 10) for each in (DEFAULT, policy))
-    else:
-        old, new = (indent("\n".join(each.as_arguments()), " " * 6) for each in (DEFAULT, policy))
-    return (text.replace(old, new) if file.has_policy else text).encode()
 
 
 def _leave_alone(path: Path) -> None:
