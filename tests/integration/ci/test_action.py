@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from pytest_kebab_eval.cli.init import BY_NAME
 from pytest_kebab_eval.store import open_database
 from tests.integration.ci.github import TOKEN, Evaluator, GitHub, by_hand, pull_request, push
 from tests.integration.ci.starter import (
@@ -26,7 +24,14 @@ from tests.integration.ci.starter import (
 
 pytestmark = on_github
 
-REPLICATES = BY_NAME["replicates"]
+RUN = "run-${{ github.run_id }}-${{ github.run_attempt }}"
+RECORD = 'python -m pytest -o addopts= tests/test_retrieval.py --kebab-record "$KEBAB_RUN-$n"'
+REPLICATES = {
+    "record": f"for n in 1 2 3; do {RECORD}; done",
+    "run": RUN,
+    "run-a": "latest@main,latest@main~1,latest@main~2",
+    "run-b": f"{RUN}-1,{RUN}-2,{RUN}-3",
+}
 
 # -- the main branch -------------------------------------------------------------------------------
 
@@ -46,10 +51,9 @@ def test_the_next_push_to_main_adds_its_run(github: GitHub) -> None:
 
 @pytest.mark.parametrize("is_worse", [False, True])
 def test_with_replicates_three_runs_a_side_are_recorded_and_judged(empty: GitHub, is_worse: bool) -> None:
-    inputs: dict[str, str] = yaml.safe_load(REPLICATES.as_action())
     for number, event in enumerate((push(), pull_request()), 1):
         values = {"github.run_id": number, "github.run_attempt": 1}
-        given = {name: Evaluator(values.__getitem__, {}).fill(value) for name, value in inputs.items()}
+        given = {name: Evaluator(values.__getitem__, {}).fill(value) for name, value in REPLICATES.items()}
         if is_worse and number == 2:
             make_worse(empty)
         outcome = empty.run(event, environment=None, **given)
