@@ -9,8 +9,8 @@ from pytest_kebab_eval.comparing.checks import checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide
 from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
-from pytest_kebab_eval.comparing.gates import Compared, NoRun, judge_gates, warnings_of
-from pytest_kebab_eval.comparing.problems import Accepted, find_problems, unreadable_results
+from pytest_kebab_eval.comparing.gates import Compared, judge_gates
+from pytest_kebab_eval.comparing.problems import Accepted, find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
@@ -22,7 +22,7 @@ from pytest_kebab_eval.comparing.verdicts import (
     judge_queries,
 )
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.inputs import Inputs, Versus, find_inputs, run_names
+from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import open_stores, read_evidence
@@ -67,13 +67,12 @@ def evaluate(
         counts = count_comparison(per_query, a, b, movement, rules) if a and movement else None
         del movement  # a large part of the memory that a million queries take
         totals = compare_totals(a, b, count_matched(decisions), counts)
-        others = {other.name: compare_other(settings, inputs, other) for other in inputs.others}
-        gates = judge_gates(inputs.gates, Compared(totals, a, b), others)
+        gates = judge_gates(inputs.gates, Compared(totals, a, b))
         verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
         problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
         found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        unlike = [*unlike_warnings(sides, inputs.gates, stores.matcher.mode, per_query)]
-        warnings = (*inputs.warnings, *unlike, *warnings_of(others, {*unlike, *problems.warnings}))
+        unlike = unlike_warnings(sides, inputs.gates, stores.matcher.mode, per_query)
+        warnings = (*inputs.warnings, *unlike)
         report = make_report(found, golden, rules, stores.indexes(), warnings)
     return Evaluation(
         inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
@@ -88,23 +87,6 @@ def _rules(settings: Settings, golden: GoldenSet) -> Rules:
 
 def _accepted(settings: Settings) -> Accepted:
     return Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
-
-
-def compare_other(settings: Settings, inputs: Inputs, other: Versus) -> Compared | NoRun:
-    """B with a run that gates name by `vs`: matched, scored and paired as with A."""
-    if not other.runs:
-        return NoRun(other.missing)
-    golden, gates = inputs.golden, [gate for gate in inputs.gates if gate.vs == other.name]
-    with open_stores(settings, inputs.against(other)) as stores:
-        cards_a, cards_b, _ = stores.score()
-        decisions, _ = decide(cards_a, cards_b, golden.by_id(), _rules(settings, golden))
-        sides = stores.sides(cards_a, cards_b, decisions)
-        a, b = sides.means
-        totals = compare_totals(a, b, count_matched(decisions), name_a=run_names(other.runs))
-        found = find_problems(golden, sides, decisions, stores.matcher, _accepted(settings))
-        problems = (*found.problems, *(unreadable_results(sides.a) if sides.a else ()))
-        warnings = (*unlike_warnings(sides, gates, stores.matcher.mode), *found.warnings)
-        return Compared(totals, a, b, problems, warnings)
 
 
 _EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail

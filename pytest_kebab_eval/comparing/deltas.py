@@ -157,7 +157,6 @@ def compare_totals(
     b: Scorecard,
     matched_by: Mapping[str, int],
     counts: ComparisonCounts | None = None,
-    name_a: str = "A",
 ) -> Totals:
     """Aggregate both runs, and say how they differ; or aggregate run B, if it is alone."""
     aggregate_b = aggregate(b)
@@ -187,7 +186,7 @@ def compare_totals(
             paired=paired,
         ),
         _significances(*pair, aggregate_a, aggregate_b, deltas.values),
-        _judge_drift(a, b, name_a),
+        _judge_changes(a, b),
         counts,
         paired_a,
     )
@@ -334,11 +333,11 @@ def _values_of_runs(
 _JUDGED = ("judge_groundedness", "judge_correctness")
 
 
-def _judge_drift(a: Scorecard, b: Scorecard, name_a: str) -> dict[str, str]:
+def _judge_changes(a: Scorecard, b: Scorecard) -> dict[str, str]:
     """The metrics that cannot be compared because the judge changed."""
     if not a.notes.judges or not b.notes.judges or a.notes.judges == b.notes.judges:
         return {}
-    judges = f"{brief(name_a, 40)} {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
+    judges = f"A {_named(a.notes.judges)}, B {_named(b.notes.judges)}"
     reason = f"not comparable, since the judge changed: {judges}"
     return dict.fromkeys(_JUDGED, reason)
 

@@ -1,6 +1,6 @@
-"""`delta hit@5{difficulty=hard} vs tag:release >= -3% unless p > 0.05` -> a `Gate`.
+"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate`.
 
-[delta] METRIC[{slice=value}] [vs RUN] OP NUMBER[%] [unless p > NUMBER]
+[delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]
 OP: >= > <= < ==    value: * for each    RUN: as --kebab-run-a takes it, quoted if it has a space or <>="
 """
 
@@ -42,15 +42,14 @@ class Gate(NamedTuple):
     part: str | None  # the slice; every value of it, if that is `*`
     percent: bool
     unless_p_above: Decimal | None
-    vs: str | None = None  # the run that a delta is held against, if it is not A
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether it takes a run A: it is on a delta to A, or on the comparison itself."""
-        return (self.delta and self.vs is None) or is_comparison_metric(self.metric)
+        """Whether it takes a run A: it is on a delta, or on the comparison itself."""
+        return self.delta or is_comparison_metric(self.metric)
 
     @property
     def what(self) -> str:
@@ -101,7 +100,6 @@ class _Parser:
         delta = self._take(r"delta(?=\s)") is not None
         metric = self._metric(delta)
         part = self._slice()
-        vs = self._vs(delta)
         op = self._expect("|".join(OPERATORS), "one of >=, >, <=, <, ==")
         start = self._skip_space()
         number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
@@ -111,7 +109,7 @@ class _Parser:
         unless = self._unless(delta)
         if self._skip_space() < len(self._text):
             self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
-        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless, vs)
+        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
 
     def _metric(self, delta: bool) -> str:
         start = self._skip_space()
@@ -159,16 +157,6 @@ class _Parser:
         value = self._expect(r"[^{}]+", "a value").strip()
         self._expect(r"\}", "'}'")
         return f"{key}={value}"
-
-    def _vs(self, delta: bool) -> str | None:
-        start = self._skip_space()
-        if self._take(r"vs(?=\s|$)") is None:
-            return None
-        if not delta:
-            self._at = start
-            self._fail("one of >=, >, <=, <, ==, since only a delta is held against another run")
-        wanted = 'the name of a run, in quotes if it has a space or one of <>="'
-        return self._expect(r'"[^"]+"|[^\s<>="]+', wanted).strip('"')
 
     def _unless(self, delta: bool) -> Decimal | None:
         start = self._skip_space()

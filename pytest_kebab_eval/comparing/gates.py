@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.deltas import (
     COUNTS,
@@ -25,7 +23,7 @@ from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import rounded
 from pytest_kebab_eval.scoring.combining import Pairs
 from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.text import brief, first_of, printable
+from pytest_kebab_eval.text import first_of, printable
 
 _VALUES_SHOWN = 8  # of a slice
 _ANY = Decimal("Infinity")
@@ -40,8 +38,6 @@ class GateResult(Value, frozen=True):
     value: float | None  # of several, the worst
     reason: str
     skipped: bool = False  # it could not be judged, and need not be
-    vs: str | msgspec.UnsetType = msgspec.UNSET  # where it is not held against A: the name that it has
-    against: str | msgspec.UnsetType = msgspec.UNSET  # and the run, or several
 
 
 class Compared(Value, frozen=True):
@@ -50,41 +46,21 @@ class Compared(Value, frozen=True):
     totals: Totals
     a: Scorecard | None
     b: Scorecard
-    problems: tuple[str, ...] = ()  # why a gate that names this A cannot be judged
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def name_a(self) -> str:
-        """The runs of A."""
-        return self.a.run.run_id if self.a else ""
 
 
-class NoRun(Value, frozen=True):
-    """A gate names a run that there need not be yet."""
-
-    reason: str
-
-
-def judge_gates(
-    gates: Iterable[Gate], compared: Compared, others: Mapping[str, Compared | NoRun]
-) -> tuple[GateResult, ...]:
-    """Hold each gate against the stored, rounded values: of B and A, or of B and the run that it names."""
-    return tuple(_judge(gate, others[gate.vs] if gate.vs else compared) for gate in gates)
+def judge_gates(gates: Iterable[Gate], compared: Compared) -> tuple[GateResult, ...]:
+    """Hold each gate against the stored, rounded values of B and A."""
+    return tuple(_judge(gate, compared) for gate in gates)
 
 
-def _judge(gate: Gate, compared: Compared | NoRun) -> GateResult:
-    if isinstance(compared, NoRun):
-        return _skipped(gate, compared.reason, vs=gate.vs)
+def _judge(gate: Gate, compared: Compared) -> GateResult:
     if gate.needs_baseline and compared.a is None:
-        return _skipped(gate, "there is no baseline yet")
-    named: dict[str, Any] = {"vs": gate.vs, "against": compared.name_a} if gate.vs else {}
-    if gate.vs and compared.problems:
-        reason = f"held against {_shown_a(gate, compared)}, it cannot be judged: {compared.problems[0]}"
-        return GateResult(str(gate), gate.metric, False, None, reason, **named)
+        reason = "there is no baseline yet"
+        return GateResult(str(gate), gate.metric, True, None, reason, skipped=True)
     totals = compared.totals
     if gate.delta and totals.deltas and gate.metric in totals.not_comparable:
         value, reason = totals.deltas.value(gate.metric, gate.part), totals.not_comparable[gate.metric]
-        return GateResult(str(gate), gate.metric, False, value, reason, **named)
+        return GateResult(str(gate), gate.metric, False, value, reason)
     if gate.every:
         keys = f"{gate.every}="
         parts = sorted(part for part in compared.b.golden_slices() if part.startswith(keys))
@@ -94,19 +70,7 @@ def _judge(gate: Gate, compared: Compared | NoRun) -> GateResult:
     reason = judged.reason
     if judged.value is None:
         reason += f"{_values_there(gate, totals)}{_document_hint(gate, totals)}"
-    return GateResult(str(gate), gate.metric, judged.passed, judged.value, reason, **named)
-
-
-def _skipped(gate: Gate, reason: str, **named: Any) -> GateResult:
-    return GateResult(str(gate), gate.metric, True, None, reason, skipped=True, **named)
-
-
-def warnings_of(others: Mapping[str, Compared | NoRun], known: Collection[str]) -> Iterator[str]:
-    """What there is to say of the runs that gates name, but for what is said of A and B."""
-    for name, compared in others.items():
-        for warning in compared.warnings if isinstance(compared, Compared) else ():
-            if warning not in known:
-                yield f"held against '{brief(name)}': {warning}"
+    return GateResult(str(gate), gate.metric, judged.passed, judged.value, reason)
 
 
 # -- one value -----------------------------------------------------------------------------------
@@ -137,7 +101,7 @@ def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
 def _hold(gate: Gate, compared: Compared, part: str | None, found: _Value) -> _Judged:
     """A value held against its limit."""
     if found.value is None:
-        return _Judged(part, None, False, f"{_nothing(gate)} {_name(gate, compared, part)}")
+        return _Judged(part, None, False, f"{_nothing(gate)} {_name(gate, part)}")
     value = Decimal(str(found.value))
     passed = OPERATORS[gate.op](value, found.limit)
     above = value - found.limit
@@ -241,7 +205,7 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if not gate.delta or totals.deltas is None or totals.paired_a is None or compared.a is None:
         value = totals.aggregate_b.value(gate.metric, part)
         n = 0 if value is None else measured_in(compared.b, gate.metric, part)
-        said = f"{_name(gate, compared, part)} is {_plain(value)} over {_queries(n)}"
+        said = f"{_name(gate, part)} is {_plain(value)} over {_queries(n)}"
         return _Value(value, number, said, (least, most))
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
     if value is None or in_a is None:
@@ -276,17 +240,16 @@ def _change(gate: Gate, compared: Compared, part: str | None, value: float, in_a
     number = gate.number / 100 if gate.percent else gate.number
     least, most = _range(gate.metric)
     before = Decimal(str(in_a))
-    whose = f"{brief(compared.name_a, 40)}'s" if gate.vs else "A's"
     said = _plain(value)
     if gate.percent and in_a:  # what is judged comes first
-        said = f"{100 * value / abs(in_a):+.2f}% ({said} of {whose} {_plain(in_a)})"
+        said = f"{100 * value / abs(in_a):+.2f}% ({said} of A's {_plain(in_a)})"
     return _Value(
         value,
         number * abs(before) if gate.percent else number,
-        f"{_name(gate, compared, part)} is {said} over {over}",
+        f"{_name(gate, part)} is {said} over {over}",
         (least - most, most - least),
         (least - before, most - before),
-        f"{whose} being {_plain(in_a)}",
+        f"A's being {_plain(in_a)}",
     )
 
 
@@ -310,7 +273,7 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if counts is None or value is None:
         return _Value(None)
     number = gate.number / 100 if gate.percent else gate.number
-    said = f"{_name(gate, compared, part)} is {_plain(value)}"
+    said = f"{_name(gate, part)} is {_plain(value)}"
     if gate.metric not in COUNTS:
         both = Pairs(compared.a, compared.b, part, golden_only=True) if compared.a else None
         said = f"{said} over {_queries(both.count_ranked() if both else 0)}"
@@ -329,7 +292,7 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
 def _worst(gate: Gate, compared: Compared, judged: Sequence[_Judged]) -> _Judged:
     """The worst of the values of a slice, which fails if any of them does that can."""
     if all(found.value is None for found in judged):
-        return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, compared, gate.part)}")
+        return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, gate.part)}")
     able = [found for found in judged if found.can_fail] or judged
     worst = min(able, key=lambda found: (found.passed, found.value is None, found.margin))
     failing = sum(not found.passed for found in able)
@@ -375,17 +338,10 @@ def _values_there(gate: Gate, totals: Totals) -> str:
     return f"; {key} is {', '.join(map(printable, there[:_VALUES_SHOWN])) or 'not given by any query'}"
 
 
-def _name(gate: Gate, compared: Compared, part: str | None) -> str:
-    """What a gate is on, in one part, and what it is held against."""
+def _name(gate: Gate, part: str | None) -> str:
+    """What a gate is on, in one part."""
     delta = "delta " if gate.delta else ""
-    vs = f" vs {_shown_a(gate, compared)}" if gate.vs else ""
-    return delta + printable(f"{gate.metric}{{{part}}}" if part else gate.metric) + vs
-
-
-def _shown_a(gate: Gate, compared: Compared) -> str:
-    """The run that a gate is held against, as the gate names it and by its id."""
-    name, run = brief(gate.vs or ""), brief(compared.name_a)
-    return name if name == run else f"{name} ({run})"
+    return delta + printable(f"{gate.metric}{{{part}}}" if part else gate.metric)
 
 
 def _queries(n: int) -> str:

@@ -11,31 +11,20 @@ from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.errors import ChunkerError, GateError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs.sides import (
-    Baseline,
     NamedSides,
     check_alike,
     find_sides,
     shown_version,
-    who_in,
 )
 from pytest_kebab_eval.matching.locations import golden_versions, match_mode
 from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_metric, is_metric
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run, Value
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.text import printable
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.comparing.report import CompareReport
-
-
-class Versus(Value, frozen=True):
-    """What a gate names with `vs`: runs in the place of A, and how they are matched with B."""
-
-    name: str
-    runs: tuple[Run, ...]  # none where there is none yet
-    mode: MatchMode
-    missing: str = ""  # why there is none
 
 
 class Inputs(NamedTuple):
@@ -49,7 +38,6 @@ class Inputs(NamedTuple):
     metrics: tuple[Metric, ...]  # beside those that are always measured
     warnings: tuple[str, ...]
     overlaps: tuple[int, ...]  # cutoffs of `overlap@k`, beside the usual ones
-    others: tuple[Versus, ...]  # that gates are held against
 
     @property
     def run_a(self) -> Run | None:
@@ -70,10 +58,6 @@ class Inputs(NamedTuple):
     @property
     def has_several(self) -> bool:
         return len(self.runs_a) > 1 or len(self.runs_b) > 1
-
-    def against(self, other: Versus) -> Inputs:
-        """The same with other runs in the place of A."""
-        return self._replace(runs_a=other.runs, mode=other.mode, others=())
 
 
 def run_names(runs: Iterable[Run]) -> str:
@@ -114,8 +98,8 @@ def read_task(
     return Task(golden, gates, metrics)
 
 
-def inputs_of(settings: Settings, task: Task, before: Mapping[str | None, Baseline] | None = None) -> Inputs:
-    """Find the runs, and how they are matched; `before` has those that were found before B was recorded."""
+def inputs_of(settings: Settings, task: Task) -> Inputs:
+    """Find the runs, and how they are matched."""
     golden, gates, metrics = task
     with ExitStack() as stack:
         sides = find_sides(stack, settings)
@@ -131,10 +115,6 @@ def inputs_of(settings: Settings, task: Task, before: Mapping[str | None, Baseli
             *check_alike(runs_a, "the runs of A"),
             *check_alike(runs_b, "the runs of B"),
         ]
-    again = settings._replace(run_b=run_names(runs_b))
-    named = {gate.vs: gate for gate in gates if gate.vs is not None}
-    others = [_versus(again, golden, gate, (before or {}).get(name)) for name, gate in named.items()]
-    warnings += [warning for _, found in others for warning in found]
     overlaps = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
     return Inputs(
         golden,
@@ -145,28 +125,7 @@ def inputs_of(settings: Settings, task: Task, before: Mapping[str | None, Baseli
         (*_measured_at(gates), *metrics),
         tuple(dict.fromkeys(warnings)),
         tuple(cutoff for cutoff in overlaps if cutoff is not None),
-        tuple(other for other, _ in others),
     )
-
-
-def _versus(
-    settings: Settings, golden: GoldenSet, gate: Gate, before: Baseline | None
-) -> tuple[Versus, list[str]]:
-    """The runs that a gate is held against, found as those of A are, and warnings of them."""
-    name, who = gate.vs or "", who_in(gate)
-    if before and not before.runs:
-        return Versus(name, (), MatchMode.EXACT, before.warnings[0]), []
-    with ExitStack() as stack, who.errors():
-        run_a = run_names(before.runs) if before else name
-        sides = find_sides(stack, settings._replace(run_a=run_a), who)
-        if not sides.runs_a:
-            return Versus(name, (), MatchMode.EXACT, sides.warnings[0]), []
-        return Versus(name, sides.runs_a, _mode(settings, golden, sides)), [
-            *(before.warnings if before else ()),
-            *sides.warnings,
-            *sides.a.warnings,
-            *check_alike(sides.runs_a, f"the runs of {who.subject}"),
-        ]
 
 
 def _mode(settings: Settings, golden: GoldenSet, sides: NamedSides) -> MatchMode:

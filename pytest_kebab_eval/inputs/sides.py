@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.gate_grammar import Gate
 from pytest_kebab_eval.comparing.unlike_runs import config_changes
-from pytest_kebab_eval.errors import InputError, NoDatabase, NoSuchRun, RunNameError
-from pytest_kebab_eval.model import Run, Value
+from pytest_kebab_eval.errors import NoDatabase, NoSuchRun, RunNameError
+from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, check_suite, find_runs, is_latest, is_newer, open_database
 from pytest_kebab_eval.store.run_names import TAG, shown_tags, similar_tag
@@ -37,31 +36,7 @@ class Baseline(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Who(Value, frozen=True):
-    """How messages speak of the runs that B is compared with: those of A, or those that a gate names."""
-
-    subject: str = "A"
-    start: str = "run A: "  # of an error
-    gate: str = ""
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Within, errors name the gate."""
-        try:
-            yield
-        except InputError as error:
-            raise type(error)(f"the gate '{printable(self.gate)}': {error}") from None
-
-
-RUN_A = Who()
-
-
-def who_in(gate: Gate) -> Who:
-    """The runs that a gate is held against."""
-    return Who(f"'{brief(gate.vs or '')}'", "", str(gate))
-
-
-def find_sides(stack: ExitStack, settings: Settings, who: Who = RUN_A) -> NamedSides:
+def find_sides(stack: ExitStack, settings: Settings) -> NamedSides:
     """Find the runs; where A is not there yet, and need not be, there is a warning instead."""
     b = stack.enter_context(open_database(settings.db_b, settings.mask))
     runs_b = _in_order(find_runs(b, settings.run_b, settings.suite or _suite_for_b(settings)))
@@ -72,22 +47,22 @@ def find_sides(stack: ExitStack, settings: Settings, who: Who = RUN_A) -> NamedS
     try:
         a = b if same else stack.enter_context(open_database(settings.db_a, settings.mask))
         sides = alone._replace(a=a, runs_a=_find_a(a, settings, runs_b[0].suite))
-        _refuse_shared(settings, sides, who)
+        _refuse_shared(settings, sides)
     except (NoDatabase, NoSuchRun) as error:
-        return alone._replace(warnings=(_no_baseline(settings, error, runs_b, who),))
-    return sides._replace(warnings=tuple(_check_baseline(settings.run_a, sides.runs_a, runs_b, who)))
+        return alone._replace(warnings=(_no_baseline(settings, error, runs_b),))
+    return sides._replace(warnings=tuple(_check_baseline(settings.run_a, sides.runs_a, runs_b)))
 
 
-def find_baseline(settings: Settings, run_b: Run, who: Who = RUN_A) -> Baseline:
+def find_baseline(settings: Settings, run_b: Run) -> Baseline:
     """Run A, while run B is not recorded yet, so that `latest` is none but the latest before B."""
     if settings.run_a is None:
         return Baseline(())
     try:
         with open_database(settings.db_a, settings.mask) as a:
             runs = _find_a(a, settings, run_b.suite)
-            return Baseline(runs, (*a.warnings, *_check_baseline(settings.run_a, runs, [run_b], who)))
+            return Baseline(runs, (*a.warnings, *_check_baseline(settings.run_a, runs, [run_b])))
     except (NoDatabase, NoSuchRun) as error:
-        return Baseline((), (_no_baseline(settings, error, [run_b], who),))
+        return Baseline((), (_no_baseline(settings, error, [run_b]),))
 
 
 def _find_a(a: Database, settings: Settings, suite_of_b: str) -> tuple[Run, ...]:
@@ -119,7 +94,7 @@ def _in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
 # -- whether A can be the baseline of B ------------------------------------------------------------
 
 
-def _refuse_shared(settings: Settings, sides: NamedSides, who: Who) -> None:
+def _refuse_shared(settings: Settings, sides: NamedSides) -> None:
     """Refuse sides that share a run; if `latest` is B for want of others, there is no baseline yet."""
     a, runs_a, b, runs_b, _ = sides
     shared = [run for run in runs_a if any(_is_same(a, run, b, other) for other in runs_b)]
@@ -128,11 +103,6 @@ def _refuse_shared(settings: Settings, sides: NamedSides, who: Who) -> None:
     name, where = brief(shared[0].run_id), a.name
     if is_latest(settings.run_a or "") and not _others(settings, a, runs_b):
         raise NoSuchRun(f"'{printable(settings.run_a or '')}' is run B itself, '{name}', in {where}")
-    if who.gate:
-        raise RunNameError(
-            f"{who.subject} is run B itself, '{name}', in {where}, which never differs from"
-            " itself; leave the gate out, or name another run in it"
-        )
     raise RunNameError(
         f"the run '{name}' of {where} is named for A and for B, and never differs from itself;"
         " name another for A: by its id, by a tag (tag:NAME), or in its own database with --kebab-db-a"
@@ -146,16 +116,14 @@ def _is_same(a: Database, run_a: Run, b: Database, run_b: Run) -> bool:
     return b.holds(run_b.run_id, a.raw_run(run_a.run_id).rows)
 
 
-def _check_baseline(name: str, runs_a: Sequence[Run], runs_b: Sequence[Run], who: Who) -> Iterator[str]:
+def _check_baseline(name: str, runs_a: Sequence[Run], runs_b: Sequence[Run]) -> Iterator[str]:
     """Refuse an A that came from `latest` and can be no baseline of B; of one that was named, warnings."""
     a, b = runs_a[0], runs_b[0]
     named = {
-        "of another suite": f"{who.subject} is of the suite '{brief(a.suite)}', and B of '{brief(b.suite)}'"
+        "of another suite": f"A is of the suite '{brief(a.suite)}', and B of '{brief(b.suite)}'"
         if a.suite != b.suite
         else "",
-        "newer than B": f"{who.subject} is newer than B; are the two swapped?"
-        if is_newer(runs_a, runs_b)
-        else "",
+        "newer than B": "A is newer than B; are the two swapped?" if is_newer(runs_a, runs_b) else "",
     }
     if not is_latest(name):
         yield from filter(None, named.values())
@@ -165,8 +133,7 @@ def _check_baseline(name: str, runs_a: Sequence[Run], runs_b: Sequence[Run], who
         own = f"of B's own branch, '{brief(b.recorded.branch)}'"
         reasons = [f"{own}, so that what one push loses would be the baseline of the next"]
     for reason in reasons[:1]:
-        instead = "name the run by its id or by a tag" if who.gate else _NAME_ANOTHER
-        raise RunNameError(f"{who.start}'{brief(name)}' is '{brief(a.run_id)}', {reason}; {instead}")
+        raise RunNameError(f"run A: '{brief(name)}' is '{brief(a.run_id)}', {reason}; {_NAME_ANOTHER}")
 
 
 def _others(settings: Settings, a: Database, runs_b: Sequence[Run]) -> list[Run]:
@@ -183,29 +150,24 @@ def _others(settings: Settings, a: Database, runs_b: Sequence[Run]) -> list[Run]
     ]
 
 
-def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequence[Run], who: Who) -> str:
+def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequence[Run]) -> str:
     """The warning that there is no run A yet; or the error, where there are other runs than B."""
     tag, tags = _missing_tag(settings, error)
     if similar_tag(tag, tags):
-        raise type(error)(f"{who.start}{error}") from None
+        raise type(error)(f"run A: {error}") from None
     there = f"; there is {shown_tags(tags)}" if tag and tags else ""
-    if who.gate and tag:
-        said = f"no run has the tag '{brief(tag)}' yet: kebab-eval tag RUN {brief(tag)} sets it{there}"
-        if settings.if_no_baseline == "pass":
-            return said
-        raise type(error)(f"{said}; until then, --kebab-if-no-baseline=pass skips the gate")
     if not isinstance(error, NoDatabase):  # or else there is nothing at all
         with open_database(settings.db_a) as a:
             others = _others(settings, a, runs_b)
         if others:
-            raise type(error)(f"{who.start}{error}") from None
+            raise type(error)(f"run A: {error}") from None
     if settings.if_no_baseline != "pass":
-        until_then = "skips the gate" if who.gate else "judges run B alone"
-        hint = f"if there is no baseline yet, --kebab-if-no-baseline=pass {until_then}"
-        raise type(error)(f"{who.start}{error}\n{hint}") from None
-    so = "" if who.gate else ", so run B is judged alone"
+        hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
+        raise type(error)(f"run A: {error}\n{hint}") from None
     why = f": {str(error).partition(';')[0]}" if isinstance(error, NoDatabase) else ""
-    return f"there is no baseline '{printable(settings.run_a or '')}' yet{there}{so}{why}"
+    return (
+        f"there is no baseline '{printable(settings.run_a or '')}' yet{there}, so run B is judged alone{why}"
+    )
 
 
 def _missing_tag(settings: Settings, error: NoDatabase | NoSuchRun) -> tuple[str, Collection[str]]:

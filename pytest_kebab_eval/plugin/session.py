@@ -19,7 +19,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, Task, find_inputs, inputs_of, read_task, run_names
-from pytest_kebab_eval.inputs.sides import Baseline, find_baseline, who_in
+from pytest_kebab_eval.inputs.sides import Baseline, find_baseline
 from pytest_kebab_eval.model import GoldenQuery, QueryComparison, Recorded, Run
 from pytest_kebab_eval.plugin.command_line import reason_left_out, usage_errors, will_run_items
 from pytest_kebab_eval.plugin.controller import Controller, ReportedOutcomes
@@ -151,7 +151,7 @@ class EvaluationSource:
         if self._received:
             self._received_golden = GoldenSet(settings.golden, self._received.queries or ())
         self._task: Task | None = None
-        self._baselines: dict[str | None, Baseline] | None = None
+        self._baseline: Baseline | None = None
         self._inputs: Inputs | None = None
         self._briefs: Briefs | None = None
         if settings.html:
@@ -218,7 +218,7 @@ class EvaluationSource:
                 if self._records:  # with the run A to compare with when the session began
                     runs_a, warnings = self._read_baseline()
                     settings = self._settings._replace(run_a=run_names(runs_a) or None)
-                    inputs = inputs_of(settings, self._read_task(), self._read_baselines())
+                    inputs = inputs_of(settings, self._read_task())
                     warnings = tuple(dict.fromkeys((*warnings, *inputs.warnings)))
                     self._inputs = inputs._replace(warnings=warnings)
                 else:
@@ -235,23 +235,15 @@ class EvaluationSource:
         return self._task
 
     def _read_baseline(self) -> Baseline:
-        return self._read_baselines()[None]
-
-    def _read_baselines(self) -> dict[str | None, Baseline]:
-        """The runs of A, and those that gates name."""
-        if self._baselines is None:
+        """The runs of A, found before B is recorded."""
+        if self._baseline is None:
             from pytest_kebab_eval.store.working_tree import working_tree
 
             with usage_errors():
                 settings, branch = self._settings, working_tree().branch
                 run_b = Run(settings.run_b, settings.suite or "default", recorded=Recorded(branch=branch))
-                self._baselines = {None: find_baseline(settings, run_b)}
-                for gate in self._read_task().gates:
-                    if gate.vs and gate.vs not in self._baselines:
-                        named, who = settings._replace(run_a=gate.vs), who_in(gate)
-                        with who.errors():
-                            self._baselines[gate.vs] = find_baseline(named, run_b, who)
-        return self._baselines
+                self._baseline = find_baseline(settings, run_b)
+        return self._baseline
 
     # -- in the process that pytest was called in --------------------------------------------------
 

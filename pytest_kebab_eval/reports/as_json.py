@@ -43,7 +43,7 @@ def report_json(report: CompareReport) -> Iterator[str]:
 def snapshot_of(report: CompareReport) -> dict[str, Any]:
     """What a reviewer decides on: the verdict on each query and what it lost; and the summary's metrics."""
     a, b = (side.values if side else {} for side in (report.aggregate_a, report.aggregate_b))
-    in_gates = [gate.metric for gate in report.gates if not gate.vs]
+    in_gates = [gate.metric for gate in report.gates]
     names = [name for name in dict.fromkeys((*IN_SUMMARY, *in_gates)) if name in b and name not in _VOLATILE]
     verdicts = dict.fromkeys(report.tolerated, "tolerated") | dict.fromkeys(report.accepted, "accepted")
     verdicts |= dict.fromkeys(report.failed, "failed")

@@ -162,7 +162,7 @@ OPTIONS = (
     Option(
         "if_no_baseline",
         "choice",
-        "what to do where run A, or a tag in a gate, is not there yet: fail, or pass, judging run B alone",
+        "what to do where run A is not there yet: fail, or pass, judging run B alone",
         default="fail",
         choices=("fail", "pass"),
     ),

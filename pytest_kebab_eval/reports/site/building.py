@@ -71,9 +71,8 @@ class SiteBuilder:
     """Makes the site of a database in a directory; all that can be wrong with the input is found first."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
-        gates = [parse_gate(gate, all_names()) for gate in settings.gates]
-        # Each run is held against the one before it; `vs` is about the run that is to be released.
-        settings = settings._replace(gates=tuple(str(gate) for gate in gates if gate.vs is None))
+        for gate in settings.gates:
+            parse_gate(gate, all_names())
         self._golden = load_golden_set(settings.golden)
         self._basis = _basis(settings)
         self._directory = SiteDirectory(path)

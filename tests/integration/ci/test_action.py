@@ -267,21 +267,13 @@ def test_the_database_may_be_in_a_directory_that_is_not_there_yet(empty: GitHub)
 
 # -- the tag ---------------------------------------------------------------------------------------
 
-VS = "delta hit@3 vs tag:release >= -0.05"
-
 
 def tags(database: Path) -> dict[str, str]:
     with open_database(database) as opened:
         return dict(opened.tags())
 
 
-def test_until_the_tag_is_moved_the_gate_against_it_is_skipped(github: GitHub) -> None:
-    outcome = run_unchanged(github, pull_request())
-    assert outcome.failed_step is None, outcome.printed
-    assert f"gate skipped: {VS}\n     no run has the tag 'release' yet" in outcome.printed
-
-
-def test_a_run_by_hand_on_main_is_judged_and_tagged_and_then_pull_requests_are_held_against_it(
+def test_a_run_by_hand_on_main_is_judged_and_tagged_and_a_pull_request_may_be_held_against_it(
     github: GitHub,
 ) -> None:
     moved = run(github, by_hand())
@@ -291,8 +283,8 @@ def test_a_run_by_hand_on_main_is_judged_and_tagged_and_then_pull_requests_are_h
     baseline = github.artifact("kebab-baseline") / "kebab.sqlite"
     assert (run_ids(baseline), tags(baseline)) == (["run-1-1", "run-2-1"], {"release": "run-2-1"})
     (github.workspace / "kebab.sqlite").unlink()
-    outcome = run(github, pull_request())
-    assert "     delta hit@3 vs tag:release (run-2-1) is 0 over 3 queries\n" in outcome.printed
+    outcome = run(github, pull_request(), run_a="tag:release")
+    assert "A (baseline) `run-2-1`" in outcome.summary
 
 
 def test_the_first_run_of_all_may_be_tagged(empty: GitHub) -> None:

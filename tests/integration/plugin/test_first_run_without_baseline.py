@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from tests.builders import aggregate_of, dump, result
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, call
 
 FOUND = {"q-001": result("c1"), "q-002": result("c2")}  # hit@1 1
 LOST = {"q-001": result("c1"), "q-002": result("c9")}  # hit@1 1/2
@@ -217,3 +217,12 @@ def test_a_candidate_that_is_missing_is_still_wrong_use(project: Project) -> Non
 def test_another_word_is_wrong_use(project: Project) -> None:
     outcome = project.pytest("--kebab-if-no-baseline=maybe")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize("name", ["tag:relaese", "tag:Release"])
+def test_a_misspelt_tag_is_wrong_use_even_if_b_is_the_only_run(project: Project, name: str) -> None:
+    project.make_database(B=FOUND)
+    assert call("tag", "B", "release").code == 0
+    outcome = project.pytest("--kebab-if-no-baseline=pass", a=name)
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["ERROR: run A: there is no tag '*; did you mean 'tag:release'? *"])
