@@ -103,7 +103,7 @@ $(AXE):
 
 PAGES ?= build/site build/accessibility
 PICTURES ?=
-accessibility: site $(AXE) $(VENV)/.installed ## axe-core on the docs, report.html and the site of runs: PAGES='…' for others, PICTURES=DIR for pictures
+accessibility: site $(AXE) $(VENV)/.installed ## axe-core on the docs, report.html and the page of all runs: PAGES='…' for others, PICTURES=DIR for pictures
 	rm -rf build/accessibility
 	$(BIN)/python -m tests.browser.handbook build/accessibility
 	$(BIN)/python -m tests.browser.accessibility $(AXE) $(PAGES) $(if $(PICTURES),--pictures $(PICTURES))

@@ -147,7 +147,7 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
     "Over time": (
         ("history", "runs", "Show how metrics went over the stored runs, the oldest first."),
         ("blame", "blame", "Say in which run a query was first lost."),
-        ("site", "runs", "Write a static site of all runs."),
+        ("site", "runs", "Write a static page of all runs, DIR/index.html."),
     ),
 }
 COMMANDS = [Deferred(*row) for rows in _TABLE.values() for row in rows]

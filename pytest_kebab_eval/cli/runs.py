@@ -16,7 +16,6 @@ from pytest_kebab_eval.cli.output import (
     print_line,
     read_golden,
     tell,
-    tell_errors,
     tell_warnings,
 )
 from pytest_kebab_eval.errors import InputError
@@ -265,28 +264,19 @@ def _short(value: float | None) -> str:
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@options(
-    *("db", "golden", "suite", "gates", "fail_on", "require", "strict_chunker_version"),
-    *("k", "compare_k", "span_overlap", "mask"),
-)
+@options("db", "golden", "suite")
 def site(directory: Path, **given: Any) -> None:
-    """Write a static site of all runs.
+    """Write a static page of all runs, DIR/index.html.
 
-    Any file server can show it. It has every run of each suite, the trends of all metrics, the report of each
-    run against the one before it, the queries that changed most often, and the first bad run of each
-    regression that is still open. Called again, it writes only what is new. A directory with other files in
-    it is refused. Exits with 1 if something had to be left out.
+    Any file server can show it. It has every run of each suite and the trends of the main metrics, and links
+    to the reports that are in DIR: name the directory that pytest writes them to. A directory with other
+    files is refused.
     """
-    from pytest_kebab_eval.reports.site.building import SiteBuilder
+    from pytest_kebab_eval.reports.site import PAGE, write_site
 
-    settings = resolve(sources_from(run_b="latest", **given))
-    builder = SiteBuilder(directory, settings)
-    _check_times(settings.db_b, settings.suite)
-    if builder.why_anew:
-        tell(f"{builder.why_anew}, so everything is made anew")
-    built = builder.build()
-    tell_errors(built.errors)
-    counts = f"{counted(built.runs, 'run')} of {counted(built.suites, 'suite')}"
-    work = f"{built.made} new or changed, {counted(built.files, 'file')} written"
-    tell(f"{shown_path(directory / 'index.html')}: {counts}, {work}")
-    fail_if(built.errors)
+    sources = sources_from(**given)
+    address, suite = database_of(sources), sources.read("suite")
+    golden = read_golden(sources)
+    _check_times(address, suite)
+    runs = write_site(directory, address, golden, suite)
+    tell(f"{shown_path(directory / PAGE)}: {counted(runs, 'run')}")

@@ -47,7 +47,7 @@ MAX_IN_A_CELL = 20
 _ROWS_SHOWN = (1_000, 300, 100, 30, 10, 3)
 _CUT = "\n\n… cut here; report.json has all of it.\n"
 FAILURES_IN_FULL = 10
-FAILURE_COLUMNS = 220  # of a line in report.md, and on the site
+FAILURE_COLUMNS = 220  # of a line in report.md
 Context = dict[str, Any]
 
 

@@ -42,8 +42,6 @@ class ReportSource(Value, frozen=True):
     report: CompareReport
     context: Context
     briefs: Briefs | None  # without them there is no HTML
-    trend: Sequence[HistoryPoint] | None = None  # None: the last runs, read for the HTML
-    is_one_of_many: bool = False  # among the reports of a site
 
 
 class Published(Value, frozen=True):
@@ -156,11 +154,10 @@ def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[s
     from pytest_kebab_eval.reports.html.query_index import PageQueries
     from pytest_kebab_eval.store.working_tree import find_repository
 
-    trend = _trend(source, errors) if source.trend is None else source.trend
     shown = ShownEvidence(source.settings, source.inputs, source.report, briefs.matcher)
-    queries = PageQueries(source.inputs.golden.queries, briefs, shown.read, source.is_one_of_many)
+    queries = PageQueries(source.inputs.golden.queries, briefs, shown.read)
     runs = ComparedRuns(source.inputs.runs_a, source.inputs.runs_b, find_repository())
-    yield from render_report_html(source.report, queries, trend, source.context, runs)
+    yield from render_report_html(source.report, queries, _trend(source, errors), source.context, runs)
     errors.extend(f"report.html has no hits and answers of some queries: {error}" for error in shown.errors)
 
 

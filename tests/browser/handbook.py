@@ -13,10 +13,11 @@ from typing import Any
 
 from pytest_kebab_eval import RunRecorder
 from pytest_kebab_eval.evaluate import evaluate
+from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
-from pytest_kebab_eval.reports.site.building import SiteBuilder
+from pytest_kebab_eval.reports.site import write_site
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, line, write_golden
@@ -322,7 +323,7 @@ COMPARISONS = {  # names of pages, and of the runs that they compare
 
 
 def write_pages(directory: Path, filler: int = 50) -> None:
-    """Pages of comparisons, and a site of the runs, in a directory."""
+    """Pages of comparisons, and a page of all runs, in a directory."""
     db, golden = directory / "kebab.sqlite", write_handbook_golden(directory / "golden.yaml", filler)
     for number, broken in enumerate(([], ["first-login"], ["partly"], []), 1):
         record_run(db, f"main-{number}", broken, filler=filler, **OLD)
@@ -337,7 +338,7 @@ def write_pages(directory: Path, filler: int = 50) -> None:
         add_first_bad(source, [])
         with (directory / name).open("w", encoding="utf-8") as page:
             page.writelines(render("html", source, []))
-    SiteBuilder(directory / "site", Settings(None, "latest", db, db, golden)).build()
+    write_site(directory / "site", db, load_golden_set(golden))
 
 
 if __name__ == "__main__":

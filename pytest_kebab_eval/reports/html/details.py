@@ -68,8 +68,7 @@ class DetailBlocks:
         self._index = index
         self._briefs = queries.briefs
         self._read = queries.read
-        at_least = QUERIES_A_BLOCK if queries.is_one_of_many else IN_FULL_AT_LEAST
-        self.in_full = min(max(index.changed, at_least), IN_FULL_AT_MOST, len(index.listed))
+        self.in_full = min(max(index.changed, IN_FULL_AT_LEAST), IN_FULL_AT_MOST, len(index.listed))
         self._room = max(PAGE_SIZE - CHARTS_SIZE - len(index.packed_rows), LEAST_SIZE)
         self._room_in_full = self._room // 2
         self._names = _Names()

@@ -76,7 +76,6 @@ class PageQueries(NamedTuple):
     golden: Sequence[GoldenQuery]
     briefs: Briefs
     read: Callable[[Sequence[GoldenQuery]], Evidence]
-    is_one_of_many: bool = False  # a page of a site, with the texts of few queries beside those that changed
 
 
 class QueryRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -134,8 +134,6 @@ def test_it_is_as_unsure_in_words_as_in_json_also_where_nothing_flips(project: P
     assert call("blame", "q-001").lines[-1] == f"  doubt        {said}: r6, r7, r8, r9, r10 and 3 more"
     for form in ("md", "html"):
         assert f"({said})" in call("report", "r1", "r14", "--format", form).stdout
-    call("site", "out")
-    assert f"({said})" in next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
 
 
 def test_a_query_is_blamed_for_every_rule_of_the_golden_file_that_it_can_fail_on(project: Project) -> None:
@@ -215,7 +213,7 @@ def test_runs_without_a_result_or_with_one_that_cannot_be_read_are_named(project
     assert lines[4].startswith("  not known    r2 (no result), r3 (cannot be read: ")
 
 
-def test_a_result_that_the_newest_run_lacks_is_lost_as_on_the_site(project: Project) -> None:
+def test_a_result_that_the_newest_run_lacks_is_lost(project: Project) -> None:
     both = {"q-001": HIT, "q-002": result("c2")}
     alone = {"q-002": result("c2")}
     project.make_database(r1=both, r2=both, r3=alone, r4=alone, r5={})
@@ -224,9 +222,6 @@ def test_a_result_that_the_newest_run_lacks_is_lost_as_on_the_site(project: Proj
     assert called.lines[2].startswith("  first lost   r3 ")
     assert called.lines[2].endswith("  no result")
     assert called.stderr.splitlines()[-1] == "2 queries: 1 lost, 0 never found"
-    call("site", "out")
-    page = next(project.path.glob("out/suites/*/index.html")).read_text("utf-8")
-    assert "1 failing query" in page
 
 
 def test_a_query_of_which_nothing_is_expected_cannot_be_lost(project: Project) -> None:

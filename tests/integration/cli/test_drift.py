@@ -66,17 +66,3 @@ def test_the_trend_of_a_report_has_the_words_and_marks_the_part_of_the_line() ->
     assert f'<p class="drift">{WORDS}</p>' in figure
     assert figure.count('class="trend drift"') == 15
     assert figure.count('class="trend"') == 2
-
-
-@pytest.mark.usefixtures("drifting")
-def test_the_site_has_the_same_also_from_the_records_of_an_earlier_call() -> None:
-    assert call("site", "out").code == 0
-    (suite,) = Path("out").glob("suites/*/index.html")
-    first = suite.read_text(encoding="utf-8")
-    assert f'<p class="worst bad">{WORDS}</p>' in first
-    assert call("site", "out").code == 0
-    assert suite.read_text(encoding="utf-8") == first
-    (newest,) = Path("out").glob("suites/*/runs/r17/report.html")
-    assert f'<p class="drift">{WORDS}</p>' in newest.read_text(encoding="utf-8")
-    (early,) = Path("out").glob("suites/*/runs/r05/report.html")
-    assert "drifts: " not in early.read_text(encoding="utf-8")

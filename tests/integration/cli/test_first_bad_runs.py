@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -139,16 +138,3 @@ def test_hostile_names_are_shown_inert(steps: Project) -> None:
     execute(steps.database, "UPDATE eval_runs SET commit_hash = '<b>|`x`' WHERE run_id = 'X'")
     assert "`` <b>\\|`x` ``" in section(report())
     assert "<b>|" not in report("html")
-
-
-def test_the_site_finds_the_same_first_bad_runs(steps: Project) -> None:
-    execute(steps.database, "DELETE FROM eval_runs WHERE run_id = 'A2'")
-    assert call("site", "site").code == 0
-    page = Path("site/suites/suite/index.html").read_text("utf-8")
-    table = page.partition('id="failing"')[2].partition("</section>")[0]
-    groups = re.findall(r"<tbody>.*?</tbody>", table, re.DOTALL)
-    found = [dict.fromkeys(re.findall(r">(q-\d+)<|(2026-01-\d\d)", group)) for group in groups]
-    assert [["".join(pair) for pair in group] for group in found] == [
-        ["2026-01-03", "q-002", "2026-01-02"],  # first bad run, query, last good run
-        ["2026-01-02", "q-001", "2026-01-01"],
-    ]

@@ -1,4 +1,4 @@
-"""Reports of two small runs, the tables of their Markdown, a rendered `report.html`, a suite of a site."""
+"""Reports of two small runs, the tables of their Markdown, a rendered `report.html`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,14 @@ from pytest_kebab_eval import CompareReport, render_report_md
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.model import ComparisonKind
 from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.html.page import ComparedRuns, render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
 from pytest_kebab_eval.reports.publishing import ShownEvidence
-from pytest_kebab_eval.reports.site.records import ComparisonRecord, Ranks, RunRecord
-from pytest_kebab_eval.reports.site.suites import Suite
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.working_tree import WebRepository
-from tests.builders import Json, answer, golden, make_database, result, write_golden
+from tests.builders import Json, answer, make_database, result, write_golden
 
 Results = Mapping[str, Json]
 C1: Json = {"expected_chunk_ids": ["c1"]}
@@ -203,58 +200,3 @@ def rendered(
 def regression(tmp_path: Path, **more: Any) -> Page:
     """The first query lost its only target."""
     return rendered(tmp_path, [FINDS_C1], a={"q1": result("c1")}, b={"q1": result("c9")}, **more)
-
-
-def suite(
-    ranks: Mapping[str, Sequence[int | None]],
-    *,
-    without_report: Sequence[int] = (),
-    failed: Mapping[int, Sequence[str]] | None = None,
-    answered: Sequence[Sequence[str]] = (),
-    values: Sequence[Mapping[str, float]] = (),
-) -> Suite:
-    """Runs r1, r2, …, in each of which a query has that rank; None is a miss.
-
-    `failed` are the queries that lost their answer, by the number of the run; `answered` those that have one.
-    """
-    count = max(map(len, ranks.values()), default=len(values))
-    runs = []
-    for number in range(count):
-        comparison = _comparison(ranks, number, (failed or {}).get(number + 1, ()))
-        record = RunRecord(
-            key="",
-            run_id=f"r{number + 1}",
-            created_at=f"2026-01-{number + 1:02}T00:00:00Z",
-            commit=f"{number + 1:040x}"[::-1],
-            results=len(ranks),
-            values=dict(values[number]) if values else {},
-            passed={"answer": tuple(answered[number])} if answered else {},
-            ranks={query_id: of_query[number] or 0 for query_id, of_query in ranks.items()},
-            comparison=None if number + 1 in without_report else comparison,
-        )
-        runs.append(record)
-    return Suite("suite", tuple(runs), golden(*({"id": query_id} for query_id in ranks)))
-
-
-def _comparison(
-    ranks: Mapping[str, Sequence[int | None]], number: int, failed: Sequence[str]
-) -> ComparisonRecord:
-    pairs: dict[str, Ranks] = {
-        query_id: (of_query[number - 1] if number else None, of_query[number])
-        for query_id, of_query in ranks.items()
-    }
-    return ComparisonRecord(
-        key="",
-        run_a=f"r{number}" if number else None,
-        headline="1 of 2 queries failed.",
-        effect="lost",
-        counts={kind.value: 0 for kind in ComparisonKind},
-        config_changes=(),
-        ranks=pairs,
-        reasons={query_id: "it is gone" for query_id, (a, b) in pairs.items() if a and not b},
-        passages={},
-        checks=dict.fromkeys(failed, ("answer",)),
-        failed=tuple(failed),
-        unreadable=(),
-        absent=(),
-    )

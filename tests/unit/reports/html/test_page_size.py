@@ -164,13 +164,11 @@ def test_details_are_made_block_by_block_while_the_page_is_written() -> None:
     assert len(seen) == 2 * query_index.QUERIES_A_BLOCK
 
 
-@pytest.mark.parametrize(("is_one_of_many", "in_full"), [(False, 300), (True, 50)])
-def test_the_first_queries_have_texts_though_they_did_not_change(is_one_of_many: bool, in_full: int) -> None:
+def test_the_first_queries_have_texts_though_they_did_not_change() -> None:
     report, queries = many_queries()
     draws = tuple(QueryComparison(shown.id, ComparisonKind.DRAW, 1, 1) for shown in queries.golden)
-    queries = queries._replace(is_one_of_many=is_one_of_many)
     index = query_index.QueryIndex(msgspec.structs.replace(report, per_query=draws), queries)
-    assert DetailBlocks(index, queries).in_full == in_full
+    assert DetailBlocks(index, queries).in_full == 300
 
 
 # -- how often -------------------------------------------------------------------------------------
