@@ -23,7 +23,6 @@ from pytest_kebab_eval.history.sightings import (
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
-from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address, Database, open_database, whole_runs
 
@@ -121,16 +120,6 @@ def drifts_of(points: Sequence[HistoryPoint], metrics: Sequence[str]) -> dict[st
     return {suite: find_drifts(runs, metrics) for suite, runs in suites.items()}
 
 
-def history_point(
-    database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
-) -> HistoryPoint:
-    """One run of an open database, as `history` has it; with its scorecard, nothing is scored again."""
-    stored = _stored_point(database, run, golden)
-    if stored is None:
-        return _scored_point(database, run, golden, card)
-    return stored._replace(ranks=ranks_of(card)) if card else stored
-
-
 def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoint | None:
     """The stored aggregate; None if there is none, or it is of another golden file and can be computed."""
     found = database.stored_aggregate(run.run_id)
@@ -144,9 +133,7 @@ def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoi
     return HistoryPoint(run.run_id, run.created_at, values, of_other_golden, run.suite)
 
 
-def _scored_point(
-    database: Database, run: Run, golden: GoldenSet, card: Scorecard | None = None
-) -> HistoryPoint:
-    card = card or score_run(database, database.with_config(run), golden)
+def _scored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoint:
+    card = score_run(database, database.with_config(run), golden)
     values = {name: value for name, value in aggregate(card).values.items() if value is not None}
     return HistoryPoint(run.run_id, run.created_at, values, suite=run.suite, ranks=ranks_of(card))

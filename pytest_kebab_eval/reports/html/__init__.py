@@ -6,7 +6,6 @@ import base64
 import zlib
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from markupsafe import Markup
@@ -68,11 +67,6 @@ def packed(lines: Iterable[bytes]) -> str:
 def short(text: str, width: int = NAME_SHOWN) -> str:
     """The text on one line, cut to a width."""
     return text if len(text) <= width and text.isprintable() else brief(text, width)
-
-
-def query_fragment(query_id: str) -> str:
-    """What follows the address of a `report.html`, so that it opens a query."""
-    return f"#query-{quote(short(query_id), safe='')}"
 
 
 def truncate(text: str, width: int) -> tuple[str, int]:
