@@ -5,13 +5,24 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import Meta
+
+from pytest_kebab_eval.limits import GOLDEN_NUMBER
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Score = Annotated[float, msgspec.Meta(ge=0, le=5)]
+# Of golden queries, as somebody writes them.
+Text = Annotated[str, Meta(min_length=1, extra_json_schema={"pattern": r"\S"})]  # and not blank
+Texts = tuple[Text, ...]
+Cutoff = Annotated[int, Meta(ge=1, le=GOLDEN_NUMBER)]
+Number = Annotated[float, Meta(ge=-GOLDEN_NUMBER, le=GOLDEN_NUMBER)]
+Gain = Annotated[float, Meta(ge=0, le=GOLDEN_NUMBER)]
+SliceName = Annotated[str, Meta(pattern=r"^[^={}]*[^={}\s][^={}]*$")]  # which a gate can name
+SupportGroup = Annotated[tuple[int, ...], Meta(min_length=1)]  # of places in gold_supports
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -180,12 +191,12 @@ class Run(Value, frozen=True):
         return None if version is None else str(version)
 
 
-class Support(Value, frozen=True):
+class Support(Value, frozen=True, forbid_unknown_fields=True):
     """An anchor in a document that survives re-chunking."""
 
-    path: str
+    path: Text
     heading: str = ""
-    snippets: tuple[str, ...] = ()
+    snippets: Texts = ()
 
 
 class ExpectedSpan(Value, frozen=True):
@@ -197,18 +208,18 @@ class ExpectedSpan(Value, frozen=True):
 
 
 # What may be lost and accepted; an error, a missing result or a forbidden hit may not.
-ACCEPTABLE_CHECKS = (
-    *("retrieval", "answer", "refusal", "citation", "loss", "attribution"),
-    *("coverage", "rank_limit", "miss"),
-)
+AcceptableCheck = Literal[
+    "retrieval", "answer", "refusal", "citation", "loss", "attribution", "coverage", "rank_limit", "miss"
+]
+ACCEPTABLE_CHECKS: tuple[AcceptableCheck, ...] = get_args(AcceptableCheck)
 
 
-class Xfail(Value, frozen=True):
+class Xfail(Value, frozen=True, forbid_unknown_fields=True):
     """A known regression, accepted until a date."""
 
-    reason: str
+    reason: Text
     until: datetime.date | None = None
-    checks: tuple[str, ...] = ACCEPTABLE_CHECKS
+    checks: Annotated[tuple[AcceptableCheck, ...], Meta(min_length=1)] = ACCEPTABLE_CHECKS
 
 
 class BrokenRule(Value, frozen=True):
@@ -226,35 +237,35 @@ class BrokenRule(Value, frozen=True):
 class GoldenQuery(Value, frozen=True):
     """One entry of the golden file; `expected_doc_ids` is None where the key is missing."""
 
-    id: str
-    query: str
+    id: Text
+    query: Text
     line: int = 0
-    expected_chunk_ids: tuple[str, ...] = ()
-    expected_doc_ids: tuple[str, ...] | None = None
+    expected_chunk_ids: Texts = ()
+    expected_doc_ids: Texts | None = None
     answerable: bool | None = None
-    must_contain: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
-    relevance: dict[str, float] = {}
+    must_contain: Texts = ()
+    forbidden: Texts = ()
+    claims: Texts = ()
+    relevance: dict[Text, Gain] = {}
     gold_supports: tuple[Support, ...] = ()
-    required_support_groups: tuple[tuple[int, ...], ...] = ()
+    required_support_groups: tuple[SupportGroup, ...] = ()
     expected_spans: tuple[ExpectedSpan, ...] = ()
-    expected_answer: str | None = None
-    expected_texts: dict[str, str] = {}
-    k: int | None = None
-    lang: str | None = None
-    difficulty: str | None = None
-    category: str | None = None
-    tags: tuple[str, ...] = ()
-    group: str | None = None
+    expected_answer: Text | None = None
+    expected_texts: dict[Text, Text] = {}
+    k: Cutoff | None = None
+    lang: Text | None = None
+    difficulty: Text | None = None
+    category: Text | None = None
+    tags: Texts = ()
+    group: Text | None = None
     xfail: Xfail | None = None
-    forbidden_chunk_ids: tuple[str, ...] = ()
-    forbidden_doc_ids: tuple[str, ...] = ()
-    must_rank_at_most: int | None = None
-    require: str | None = None  # all | any
+    forbidden_chunk_ids: Texts = ()
+    forbidden_doc_ids: Texts = ()
+    must_rank_at_most: Cutoff | None = None
+    require: Literal["all", "any"] | None = None
     alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected chunks: those that are one target
     doc_alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected documents
-    metadata: dict[str, Any] = {}  # each text, number and flag of it is a slice
+    metadata: dict[SliceName, Any] = {}  # each text, number and flag of it is a slice
 
     @property
     def can_be_answered(self) -> bool | None:

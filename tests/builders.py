@@ -18,8 +18,8 @@ import yaml
 from pytest_kebab_eval.comparing.deltas import Deltas
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.golden.entries import check_entries
-from pytest_kebab_eval.golden.reading import Entry, Problem
+from pytest_kebab_eval.golden.queries import check_entries
+from pytest_kebab_eval.golden.values import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
@@ -133,7 +133,7 @@ def golden(*entries: Json, path: Path | None = None) -> GoldenSet:
 def query(id: str = "q1", **fields: Any) -> GoldenQuery:  # noqa: A002
     """A golden query, checked as one from a file."""
     problems: list[Problem] = []
-    (found,) = check_entries([Entry({"id": id, "query": "?", **fields}, 1, {})], problems)
+    (found,) = check_entries([Entry({"id": id, "query": "?", **fields}, 1)], problems)
     assert not problems, problems
     return found
 

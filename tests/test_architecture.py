@@ -59,13 +59,13 @@ FILES = sorted(path for path in HOME.rglob("*.py") if path != HOME / "__init__.p
 
 
 def dotted(path: Path) -> str:
-    """`…/golden/fields.py` -> `golden.fields`."""
+    """`…/golden/queries.py` -> `golden.queries`."""
     parts = path.relative_to(HOME).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
 def station(module: str) -> str:
-    """`golden.fields` -> `golden`."""
+    """`golden.queries` -> `golden`."""
     return module.split(".", maxsplit=1)[0]
 
 

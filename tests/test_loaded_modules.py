@@ -66,8 +66,8 @@ def test_a_golden_file_of_jsonl_is_read_without_yaml(project: Path) -> None:
     (project / "golden.jsonl").write_text("".join(lines), encoding="utf-8")
     golden = ("golden.jsonl", "--kebab-golden=golden.jsonl")
     loaded = loaded_by(project, *golden, *GATE[2:], "--kebab-no-html")
-    assert "golden.reading" in loaded
-    assert "golden.yaml_events" not in loaded
+    assert "golden.values" in loaded
+    assert "golden.yaml_values" not in loaded
 
 
 def test_only_replicates_load_what_tells_noise(project: Path) -> None:

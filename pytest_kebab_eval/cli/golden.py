@@ -14,8 +14,8 @@ from pytest_kebab_eval.cli.output import fail_if, print_json, print_line, read_g
 from pytest_kebab_eval.comparing.evidence import KnownPassage
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.golden import GoldenSet, Lock, lock_path, render_lock
-from pytest_kebab_eval.golden.entries import golden_schema
-from pytest_kebab_eval.golden.reading import read_text
+from pytest_kebab_eval.golden.file import read_text
+from pytest_kebab_eval.golden.queries import golden_schema
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import find_run, open_database
@@ -229,7 +229,7 @@ def write_if_changed(path: Path, text: str) -> None:
 def schema() -> None:
     """Print the JSON schema of a golden file.
 
-    It is made of what the parser checks each field by. What a schema cannot say, such as that ids are unique,
-    'validate --golden-only' does.
+    It is made of the types that the parser checks the fields by. What a schema cannot say, such as that ids
+    are unique, 'validate --golden-only' does.
     """
     print_json(golden_schema())

@@ -22,8 +22,9 @@ from pytest_kebab_eval.errors import InputError, SettingsError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate
 from pytest_kebab_eval.files import exists
 from pytest_kebab_eval.golden import GoldenSet, lock_path, render_lock
-from pytest_kebab_eval.golden.reading import Problem, read_text
+from pytest_kebab_eval.golden.file import read_text
 from pytest_kebab_eval.golden.sheets import VERDICTS, SheetRow, read_sheet, render_sheet
+from pytest_kebab_eval.golden.values import Problem
 from pytest_kebab_eval.model import GoldenQuery
 from pytest_kebab_eval.reports.wording import counted, partial_losses
 from pytest_kebab_eval.settings import resolve

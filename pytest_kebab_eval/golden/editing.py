@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from pytest_kebab_eval.golden.reading import entries_of
+from pytest_kebab_eval.golden.values import entries_of
 from pytest_kebab_eval.golden.writing import written_id
-from pytest_kebab_eval.golden.yaml_events import LOADER
+from pytest_kebab_eval.golden.yaml_values import LOADER
 from pytest_kebab_eval.model import Value
 
 NewIds = Mapping[str, Sequence[str]]  # for each old id, what becomes of it: one id or several
@@ -167,7 +167,7 @@ def edit_entries(
     mark, text = (BYTE_ORDER_MARK, text[1:]) if text.startswith(BYTE_ORDER_MARK) else ("", text)
     edits: list[Edit] = []
     refused: dict[int, str] = {}
-    values = [entry.value for entry in entries_of(text.encode(), suffix, [])]
+    values = [entry.value for entry in entries_of(text, suffix, [])]
     for number, node in enumerate(entry_nodes(text, suffix)):
         if number in numbers:
             try:
@@ -176,7 +176,7 @@ def edit_entries(
             except Refused as error:
                 refused[number] = str(error)
     new = applied(text, edits)
-    if [entry.value for entry in entries_of(new.encode(), suffix, [])] != values:
+    if [entry.value for entry in entries_of(new, suffix, [])] != values:
         raise Refused("cannot be edited in place without changing something else; nothing was written")
     return Edited(mark + new, refused)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden.reading import Entry, ParseError, Problem, entries_of, read_file
+from pytest_kebab_eval.golden.values import Entry, ParseError, Problem, decode_utf8, entries_of, read_file
 from pytest_kebab_eval.golden.writing import Dumper
 from pytest_kebab_eval.text import brief, shown_path
 
@@ -66,7 +66,7 @@ def read_sheet(path: Path) -> tuple[list[SheetRow], list[Problem]]:
     problems: list[Problem] = []
     rows: list[SheetRow] = []
     try:
-        for entry in entries_of(read_file(path), path.suffix.lower(), problems):
+        for entry in entries_of(decode_utf8(read_file(path)), path.suffix.lower(), problems):
             row = _row_of(entry)
             if isinstance(row, Problem):
                 problems.append(row)
@@ -102,7 +102,7 @@ def _row_of(entry: Entry) -> SheetRow | Problem | None:
     verdict = row.get("verdict")
     if verdict is None or verdict == "":
         return None
-    line = entry.line_of("verdict")
+    line = entry.key_lines.get("verdict", entry.line)
     for field in ("query_id", "chunk_id"):
         if not isinstance(row.get(field), str):
             return Problem(line, f"there is a verdict without a {field}, which must be text")

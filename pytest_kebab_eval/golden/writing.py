@@ -13,8 +13,8 @@ import yaml
 
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import replacing
-from pytest_kebab_eval.golden.fields import FIELDS
-from pytest_kebab_eval.golden.yaml_events import LOADER
+from pytest_kebab_eval.golden.queries import FIELDS
+from pytest_kebab_eval.golden.yaml_values import LOADER
 from pytest_kebab_eval.text import shown_path
 
 HEADER = """\

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.golden.entries import check_entries
-from pytest_kebab_eval.golden.fields import FIELDS
-from pytest_kebab_eval.golden.reading import Entry, Problem
+from pytest_kebab_eval.golden.queries import check_entries, plain_metadata
+from pytest_kebab_eval.golden.values import Entry, Problem, is_unicode
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.limits import GOLDEN_NUMBER
 from pytest_kebab_eval.store.plain import result_fields
@@ -148,7 +147,7 @@ def metadata_fields(given: Any) -> Json:
         and name.strip()
         and _is_label(value)
     }
-    return {**rules, "metadata": FIELDS["metadata"](own)}
+    return {**rules, "metadata": plain_metadata(own)}
 
 
 def _is_label(value: Any) -> bool:
@@ -177,7 +176,9 @@ def golden_entry(source: Source, line: int, fields: Json) -> Json:
         field: value for field, value in fields.items() if value is not None and value not in ("", [], {})
     }
     problems: list[Problem] = []
-    list(check_entries([Entry(entry, line, {})], problems))
+    list(check_entries([Entry(entry, line)], problems))
+    if not is_unicode(entry):
+        problems.append(Problem(line, "this query has a character that is not Unicode text"))
     if problems:
         raise source.error(line, problems[0].text)
     return entry

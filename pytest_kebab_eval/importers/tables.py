@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden.reading import JsonReader, ParseError, decode_utf8
-from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of
+from pytest_kebab_eval.golden.values import JsonReader, ParseError, decode_utf8
+from pytest_kebab_eval.golden.yaml_values import YamlReader, events, line_of
 from pytest_kebab_eval.importers.importer import Json
 from pytest_kebab_eval.importers.sources import Source, decode, json_object, parsed_json
 from pytest_kebab_eval.limits import IMPORTED_LINE, PYTHON_CELL
@@ -233,7 +233,7 @@ def read_members(source: Source, name: str) -> list[Member]:
         members = (
             _JsonMembers(text).read([name], wrong, refuses_scalars=True)
             if is_json
-            else _YamlMembers(data).read_under(name)
+            else _YamlMembers(text).read_under(name)
         )
     except ParseError as error:
         raise source.error(error.line, str(error)) from None

@@ -11,8 +11,8 @@ from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.golden.additions import add_labels
 from pytest_kebab_eval.golden.editing import Refused
-from pytest_kebab_eval.golden.entries import check_entries
-from pytest_kebab_eval.golden.reading import Problem, entries_of
+from pytest_kebab_eval.golden.queries import check_entries
+from pytest_kebab_eval.golden.values import Problem, entries_of
 from pytest_kebab_eval.text import shown_path
 from pytest_kebab_eval.upkeep.locking import FoundChunk, with_text
 from pytest_kebab_eval.upkeep.reanchoring import Undecided
@@ -45,7 +45,7 @@ def apply_decisions(golden: GoldenSet, text: str, decisions: Sequence[Label], re
     `require` holds for queries that do not say whether any of their targets is enough, or all must be found.
     """
     suffix = golden.path.suffix.lower()
-    entries = {entry.value["id"]: entry.value for entry in entries_of(text.encode(), suffix, [])}
+    entries = {entry.value["id"]: entry.value for entry in entries_of(text, suffix, [])}
     labels = _Labels(golden, entries, require)
     done, left = [], []
     for decision in decisions:
@@ -78,7 +78,7 @@ def _is_of(decision: Label, query_ids: Iterable[str]) -> bool:
 def _check(golden: GoldenSet, text: str, suffix: str) -> None:
     """Refuse to write a golden file that would not be read again."""
     problems: list[Problem] = []
-    for _ in check_entries(entries_of(text.encode(), suffix, problems), problems):
+    for _ in check_entries(entries_of(text, suffix, problems), problems):
         pass
     if problems:
         found = "; ".join(f"line {problem.line}: {problem.text}" for problem in problems[:3])

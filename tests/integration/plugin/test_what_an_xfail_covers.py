@@ -23,11 +23,10 @@ NOT_COVERED = pytest.mark.parametrize(
     ("b", "xfail", "text"),
     [
         (ERRORED, {}, "its xfail (issue 7) does not cover an error"),
-        (ERRORED, {"checks": "all"}, "its xfail (issue 7) does not cover an error"),
         (None, {"checks": ["retrieval"]}, "its xfail (issue 7) does not cover a missing result"),
         (LOST_BOTH, {"checks": ["answer"]}, "its xfail (issue 7) covers answer alone"),
     ],
-    ids=["error", "error and all", "missing", "another check"],
+    ids=["error", "missing", "another check"],
 )
 
 
@@ -51,7 +50,7 @@ def test_what_is_not_covered_fails_the_command(
     assert (called.code, text in called.stdout) == (1, True)
 
 
-@pytest.mark.parametrize("xfail", [{}, {"checks": "all"}, {"checks": ["answer", "retrieval"]}], ids=str)
+@pytest.mark.parametrize("xfail", [{}, {"checks": None}, {"checks": ["answer", "retrieval"]}], ids=str)
 def test_what_is_covered_is_expected_to_fail(project: Project, xfail: Json) -> None:
     outcome = accepting(project, LOST_BOTH, **xfail).pytest("-n1")
     outcome.assert_outcomes(xfailed=1)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.additions import add_labels
 from pytest_kebab_eval.golden.editing import Refused
-from pytest_kebab_eval.golden.reading import entries_of
+from pytest_kebab_eval.golden.values import entries_of
 
 Json = dict[str, Any]
 SUPPORT = {"path": "a.md", "snippets": ["Keys are rotated: quarterly."]}
 
 
 def values(text: str, suffix: str) -> list[Json]:
-    return [entry.value for entry in entries_of(text.encode(), suffix, [])]
+    return [entry.value for entry in entries_of(text, suffix, [])]
 
 
 def added(text: str, suffix: str = ".yaml", **fields: Any) -> str:

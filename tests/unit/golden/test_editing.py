@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.golden.editing import NewIds, rename_chunks
-from pytest_kebab_eval.golden.yaml_events import PythonLoader
 
 PAGE = "{doc_id: d, kind: page, page: 1"
 ONE: NewIds = {"c1": ["n1"]}
@@ -150,12 +149,6 @@ def test_what_cannot_be_edited_is_refused_and_stays(fields: str, reason: str) ->
     found = rename_chunks(text, ".yaml", {0: BOTH})
     assert reason in found.refused[0]
     assert found.text == text
-
-
-def test_without_libyaml_the_same_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_kebab_eval.golden.editing.LOADER", PythonLoader)
-    text = entry("  expected_chunk_ids: [größe, 'c1'] # why\n  relevance:\n    c1: 2\n")
-    assert edited(text, ONE) == text.replace("c1", "n1")
 
 
 def test_an_entry_that_others_repeat_is_refused() -> None:

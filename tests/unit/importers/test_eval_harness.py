@@ -206,7 +206,7 @@ OUTPUTS = '{"outputs": {"q-1": ["a"]}}'
         ("samples:\n  - id: a\n    metadata: {k: 0}\n", 2, "wrong 'k'"),
         ("samples:\n  - id: 2031-01-31\n", 2, "'id' must be text, not 2031-01-31"),
         ("samples:\n  - id: a\n    expected_output: {d: much}\n", 2, "wrong 'relevance'"),
-        ("samples:\n  - id: a\n    expected_output: {d: -1}\n", 2, "a gain below 0"),
+        ("samples:\n  - id: a\n    expected_output: {d: -1}\n", 2, "a number from 0 on"),
         ("samples:\n  - id: a\n    expected_output: 3\n", 2, "'expected_output' must be a list of ids"),
         ("samples:\n  - id: a\n    id: b\n", 3, "the key 'id' is there twice"),
         ("name: x\nsamples: many\n", 2, "'samples' must be a list or a mapping"),

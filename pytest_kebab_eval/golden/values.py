@@ -1,24 +1,20 @@
-"""A golden file -> its entries as plain values with lines, and what the readers of all formats share.
-
-The fields are not checked here.
-"""
+"""The text of a golden file -> its entries as plain values with lines; their fields are not checked here."""
 
 from __future__ import annotations
 
 import errno
-import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.errors import GoldenError
-from pytest_kebab_eval.text import pattern, printable, shown_path
+from pytest_kebab_eval.text import pattern, printable
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = "\ufeff"  # with which some editors start a file
 _SPACE = frozenset(" \t\r\n")
 _SPACES = pattern(r"[ \t\r\n]*")
+_HALF_PAIR = pattern(r"\\u[dD]")  # what may be half of a surrogate pair, which JSON can spell
 
 
 class ParseError(Exception):
@@ -37,9 +33,9 @@ def read_file(path: Path) -> bytes:
 
 
 def decode_utf8(data: bytes) -> str:
-    """The text of a file; a `ParseError` if it is not UTF-8."""
+    """The text of a file, perhaps after a mark that says so; a `ParseError` if it is not UTF-8."""
     try:
-        return data.decode("utf-8-sig")
+        return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ParseError(line, "this is not UTF-8 text; save the file as UTF-8") from None
@@ -56,101 +52,41 @@ class Problem(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a golden file; `key_marks` has the positions of its keys (YAML only)."""
+    """One entry of a golden file, and the lines of its keys (of JSON, they are not known)."""
 
     value: Any
     line: int
-    key_marks: dict[Any, Any]
-
-    def line_of(self, key: Any) -> int:
-        """The line of a key, or that of the entry where it is not known."""
-        mark = self.key_marks.get(key)
-        return self.line if mark is None else int(mark.line) + 1
+    key_lines: Mapping[Any, int] = {}  # an empty one
 
 
-def read_entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
-    """The entries of a golden file, as they are read; the file's ending says the format."""
-    data = _read_bytes(path)
-    is_empty = True
-    try:
-        for entry in entries_of(data, path.suffix.lower(), problems):
-            is_empty = False
-            yield entry
-    except ParseError as error:
-        raise GoldenError(f"{shown_path(path)}:{error.line}: {error}") from None
-    if is_empty and not problems:
-        raise GoldenError(f"{shown_path(path)}:1: there is no query in this file; add one")
+def entries_of(text: str, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
+    """The entries that a file of that ending holds, as they are read."""
+    if suffix in {".json", ".jsonl"}:
+        entries = _json_entries(text) if suffix == ".json" else _jsonl_entries(text, problems)
+        return _unicode_entries(entries, problems) if _HALF_PAIR.search(text) else entries
+    from pytest_kebab_eval.golden.yaml_values import yaml_entries  # JSON needs no YAML
 
-
-def read_text(path: Path) -> str:
-    """The text of a golden file, with the mark that some editors put at its start."""
-    try:
-        decode_utf8(data := _read_bytes(path))
-    except ParseError as error:
-        raise GoldenError(f"{shown_path(path)}:{error.line}: {error}") from None
-    return data.decode()
-
-
-def entries_of(data: bytes, suffix: str, problems: list[Problem]) -> Iterator[Entry]:
-    """The entries that a file of that ending holds."""
-    text = decode_utf8(data)  # for JSONL and YAML only to say where it is not UTF-8
-    if suffix == ".json":
-        return _json_entries(text)
-    return _jsonl_entries(data, problems) if suffix == ".jsonl" else _yaml_entries(data, problems)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return read_file(path)
-    except FileNotFoundError:
-        raise GoldenError(
-            f"there is no golden file {shown_path(path)}; name yours with --kebab-golden=FILE"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise GoldenError(f"cannot read the golden file {shown_path(path)}: {reason}") from None
-
-
-# -- YAML ---------------------------------------------------------------------------------------------
-
-
-def _yaml_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
-    from pytest_kebab_eval.golden.yaml_events import YamlReader, events, line_of  # JSON needs no YAML
-
-    reader = YamlReader(data)
-    with reader.reading() as next_event:
-        next_event()  # the stream's start
-        if isinstance(next_event(), events.StreamEndEvent):
-            return
-        event = next_event()
-        if not isinstance(event, events.SequenceStartEvent):
-            raise ParseError(line_of(event), "the top level must be a list of queries: - id: …")
-        while not isinstance(event := next_event(), events.SequenceEndEvent):
-            key_marks: dict[Any, Any] = {}
-            yield Entry(reader.value(event, 1, key_marks), line_of(event), key_marks)
-        next_event()  # the document's end
-        event = next_event()
-        if not isinstance(event, events.StreamEndEvent):
-            problems.append(Problem(line_of(event), "a second YAML document starts here; keep to one"))
+    return yaml_entries(text, problems)
 
 
 # -- JSON ---------------------------------------------------------------------------------------------
 
 
-def _jsonl_entries(data: bytes, problems: list[Problem]) -> Iterator[Entry]:
-    for number, line in enumerate(io.BytesIO(data.removeprefix(BYTE_ORDER_MARK)), start=1):
-        stripped = line.decode().strip()
-        if not stripped:
+def _jsonl_entries(text: str, problems: list[Problem]) -> Iterator[Entry]:
+    number, start, text = 0, 0, text.removeprefix(BYTE_ORDER_MARK)
+    while start < len(text):
+        number, end = number + 1, text.find("\n", start) % (len(text) + 1)
+        line, start = text[start:end].strip(), end + 1
+        if not line:
             continue
-        reader = JsonReader(stripped, number)
         try:
-            value, _ = reader.value()
-            if reader.peek():
+            value, end = _decode_at(line, 0, number)
+            if line[end:]:
                 raise ParseError(number, "there is more than one JSON value on this line")
         except ParseError as error:
             problems.append(Problem(error.line, str(error)))
         else:
-            yield Entry(value, number, {})
+            yield Entry(value, number)
 
 
 def _json_entries(text: str) -> Iterator[Entry]:
@@ -163,7 +99,7 @@ def _json_entries(text: str) -> Iterator[Entry]:
     separator = ","
     while separator == ",":
         value, line = reader.value()
-        yield Entry(value, line, {})
+        yield Entry(value, line)
         separator = reader.peek()
         reader.skip()
     if separator != "]":
@@ -172,11 +108,28 @@ def _json_entries(text: str) -> Iterator[Entry]:
         raise ParseError(reader.line, "there is something after the list's end")
 
 
+def _unicode_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator[Entry]:
+    for entry in entries:
+        if is_unicode(entry.value):
+            yield entry
+        else:
+            problems.append(Problem(entry.line, "this entry has a character that is not Unicode text"))
+
+
+def is_unicode(value: Any) -> bool:
+    """Whether all texts in a value can be written: none has half of a surrogate pair."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class JsonReader:
     """Walks through a JSON text by hand where lines matter, and leaves the values to `json`."""
 
     def __init__(self, text: str, line: int = 1) -> None:
-        self._text = text
+        self._text = text.removeprefix(BYTE_ORDER_MARK)
         self._at = 0
         self.line = line
 
