@@ -132,7 +132,7 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     report is missing.
     """
     from pytest_kebab_eval.reports.as_markdown import report_context
-    from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
+    from pytest_kebab_eval.reports.publishing import ReportSource, render
 
     settings = resolve(sources_from(run_a=a, run_b=b, **given))
     if output is not None:
@@ -145,8 +145,6 @@ def report(a: str, b: str, form: str, output: Path | None, **given: Any) -> None
     made, queries = evaluation.report, inputs.golden.queries
     context = report_context(made, queries, evidence)
     source = ReportSource(settings, inputs, made, context, briefs)
-    if form != "json":
-        add_first_bad(source, errors)
     parts = render(form, source, errors)
     if output is not None:
         write_file(output, parts)

@@ -20,13 +20,12 @@ from pytest_kebab_eval.cli.output import (
 )
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.history import HistoryPoint, drifts_of
+from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.history import history as read_history
-from pytest_kebab_eval.history.drift import Drift
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.model import Recorded, Run
 from pytest_kebab_eval.reading import score_run
-from pytest_kebab_eval.reports.wording import counted, drift_words, format_value
+from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of, resolve
@@ -112,29 +111,18 @@ def history(metrics: tuple[str, ...], last: int, as_json: bool, **given: Any) ->
     """Show how metrics went over the stored runs, the oldest first.
 
     From the stored aggregates; those that are missing, or of another golden file, are computed, but not
-    stored. Where the results are gone, the run is marked with '*'. Says which of hit@k, mrr and error_rate
-    drift: many small steps for the worse that are more than noise together.
+    stored. Where the results are gone, the run is marked with '*'.
     """
-    sources = sources_from(run_b="latest", **given)
+    sources = sources_from(**given)
     golden = read_golden(sources)
     address, suite = database_of(sources), sources.read("suite")
     _check_times(address, suite)
-    points = read_history(address, golden, suite, last=last, ranked_by=resolve(sources))
+    points = read_history(address, golden, suite, last=last)
     names = full_names(metrics, {name for point in points for name in point.values})
     if as_json:
-        drifts = drifts_of(
-            points, names or [*dict.fromkeys(name for point in points for name in point.values)]
-        )
-        newest = {point.suite: point.run_id for point in points}
-        print_json(
-            [
-                _as_json(point, names, drifts[point.suite] if newest[point.suite] == point.run_id else [])
-                for point in points
-            ]
-        )
+        print_json([_as_json(point, names) for point in points])
     else:
         _print_history(points, names or DEFAULT_METRICS)
-        _print_drifts(drifts_of(points, names or DEFAULT_METRICS))
 
 
 def _check_times(address: Address, suite: str | None) -> None:
@@ -155,19 +143,11 @@ def full_names(metrics: Sequence[str], measured: Collection[str]) -> list[str]:
     return [Metric.parse(name).name if name in known else name for name in metrics]
 
 
-def _as_json(point: HistoryPoint, names: Sequence[str], drifts: Sequence[Drift]) -> dict[str, Any]:
-    """A run with all its values, or with those that were asked for; the newest with what drifts."""
+def _as_json(point: HistoryPoint, names: Sequence[str]) -> dict[str, Any]:
+    """A run with all its values, or with those that were asked for."""
     values = {name: value for name, value in point.values.items() if not names or name in names}
     row: dict[str, Any] = {"run_id": point.run_id, "created_at": point.created_at, "values": values}
-    row |= {"of_other_golden": True} if point.of_other_golden else {}
-    return row | {"drifts": [_drift_as_json(drift) for drift in drifts]} if drifts else row
-
-
-def _drift_as_json(drift: Drift) -> dict[str, Any]:
-    """A drift, with what the largest of the significant steps took for good, if any did."""
-    step = {"run_id": drift.worst_run, "run_before": drift.worst_run_before, "change": drift.worst_change}
-    since = {"change": drift.change, "since": drift.since, "runs": drift.runs}
-    return {"metric": drift.metric, **since, "significant_step": step if drift.worst_run else None}
+    return row | {"of_other_golden": True} if point.of_other_golden else row
 
 
 def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None:
@@ -183,13 +163,6 @@ def _print_history(points: Sequence[HistoryPoint], names: Sequence[str]) -> None
         )
     if any(point.of_other_golden for point in points):
         tell("* of another golden file, and its results are gone: not to be compared with the others")
-
-
-def _print_drifts(drifts: Mapping[str, Sequence[Drift]]) -> None:
-    for suite, found in drifts.items():
-        of_suite = f" of the suite '{printable(suite)}'" if len(drifts) > 1 else ""
-        for drift in found:
-            print_line(f"{drift.metric}{of_suite} {drift_words(drift)}", "red")
 
 
 # -- aggregate -----------------------------------------------------------------------------------

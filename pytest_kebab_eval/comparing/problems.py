@@ -85,17 +85,6 @@ def find_problems(
     return Problems(tuple(problems), (*warnings, *_lacking_queries(sides, golden)))
 
 
-def unreadable_results(side: Side) -> Iterator[str]:
-    """Results of a side that no item speaks of: as errors, they would make B look better."""
-    for card in side.cards:
-        for query_id, reason in sorted(card.notes.unreadable.items())[:1]:
-            more = len(card.notes.unreadable) - 1
-            yield (
-                f"run {printable(card.run.run_id)} has a result for query '{brief(query_id, 40)}' that cannot"
-                f" be read{f', and {more} more' if more else ''}: {brief(reason, 200)}"
-            )
-
-
 def _runs_without_golden(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
     """A comparison of nothing must not pass for one in which nothing was lost."""
     without = [scored for scored in sides if not scored.scores]

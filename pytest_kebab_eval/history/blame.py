@@ -8,14 +8,12 @@ from contextlib import contextmanager
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, RANK_LIMIT, checks_of
-from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.unlike_runs import ConfigChange, config_changes
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.sightings import (
-    BAD,
-    ERROR,
     RETRIEVAL,
+    Rate,
     RunJudge,
     Sighting,
     State,
@@ -25,12 +23,11 @@ from pytest_kebab_eval.history.sightings import (
     expects_a_hit,
     witnesses,
 )
-from pytest_kebab_eval.inputs import Inputs, is_of_two_runs
 from pytest_kebab_eval.matching.locations import OpenRun
 from pytest_kebab_eval.matching.targets import Matcher
-from pytest_kebab_eval.model import GoldenQuery, MatchMode, Run, Value
+from pytest_kebab_eval.model import GoldenQuery, MatchMode, Value
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, check_suite, in_order, open_both, open_database, whole_runs
+from pytest_kebab_eval.store import check_suite, open_database, whole_runs
 from pytest_kebab_eval.text import brief, printable, shown_path, similar
 
 
@@ -46,13 +43,6 @@ class Seen(Value, frozen=True):
     uncommitted_changes: bool = False  # so that the commit alone does not say what was run
 
 
-class Rate(Value, frozen=True):
-    """How many of some runs passed a check."""
-
-    passed: int
-    runs: int
-
-
 class Blame(Value, frozen=True, kw_only=True):
     """Where a check of a query was passed last, and lost first after that."""
 
@@ -60,20 +50,13 @@ class Blame(Value, frozen=True, kw_only=True):
     check: str
     runs: int  # that were walked
     passed: int  # how many of them passed the check
-    times_lost: int
-    last_good: Seen | None  # before the first bad one; None: never passed
-    first_bad: Seen | None  # None: not lost since
+    last_good: Seen | None  # the last run of all that passed it; None: never passed
+    first_bad: Seen | None  # the first after that; None: not lost since
     unknown: tuple[Seen, ...] = ()  # runs after the last good one that do not tell, before the first bad one
     config_changes: tuple[ConfigChange, ...] = ()  # from the last good run to the first bad one
     is_judged: bool = True  # false: the golden file expects nothing to be found
-    candidates: tuple[Seen, ...] = ()  # the first bad runs that cannot be ruled out, if its failures are luck
-    sureness: float | None = (
-        None  # the probability of the most likely of them, each run being as likely before
-    )
-    before: Rate | None = None  # how often it passed before that, since it was found again for good
-    after: Rate | None = None  # and with it and since
-    flips: bool = False  # luck may have a part: it failed before the first bad run, or passed after it
-    is_flaky: bool = False  # it fails now, and luck may explain it as well as a change
+    before: Rate = Rate(0, 0)  # how often it passed, in the runs that tell, up to the last good one
+    since: Rate = Rate(0, 0)  # and after it
 
     @property
     def is_lost(self) -> bool:
@@ -84,8 +67,6 @@ class Blame(Value, frozen=True, kw_only=True):
     def status(self) -> str:
         if not self.is_judged:
             return "not_judged"
-        if self.is_flaky:
-            return "flaky"
         if self.last_good is None:
             return "never_found" if self.first_bad else "unknown"
         return "lost" if self.first_bad else "found"
@@ -104,56 +85,38 @@ class Walk(Value, frozen=True):
         return list(dict.fromkeys(warning for database in databases for warning in database.warnings))
 
     def blame(
-        self,
-        watched: Sequence[Watched],
-        after_run: Callable[[], object] = lambda: None,
-        *,
-        lost_in_last: bool = False,
+        self, watched: Sequence[Watched], after_run: Callable[[], object] = lambda: None
     ) -> list[Blame]:
-        """What became of each check, in the order given; what the last run has no result for is lost.
-
-        With `lost_in_last`, what the last run says of a check, such as no result, counts as lost.
-        """
+        """What became of each check, in the order given; what the last run has no result for is lost."""
         judge = RunJudge(self.yardstick, watched)
         traces = {watch: Trace() for watch in watched}
-        if lost_in_last:
-            last = len(self.runs) - 1
-            for watch, sighting in judge.sightings(self.runs[last], last):
-                traces[watch] = Trace({*BAD, sighting.state})
         for position, stored in enumerate(self.runs):
             for watch, sighting in judge.sightings(stored, position):
                 traces[watch].add(sighting)
             after_run()
-        if not lost_in_last:
-            runs = enumerate(self.runs)
-            empty = {position for position, (database, run) in runs if not database.result_count(run.run_id)}
-            for trace in traces.values():
-                trace.lose_absent(empty)
+        runs = enumerate(self.runs)
+        empty = {position for position, (database, run) in runs if not database.result_count(run.run_id)}
+        for trace in traces.values():
+            trace.lose_absent(empty)
         queries = self.yardstick.golden.by_id()
         return [self._blame(watch, traces[watch], queries) for watch in watched]
 
     def _blame(self, watch: Watched, trace: Trace, queries: Mapping[str, GoldenQuery]) -> Blame:
-        outcome = trace.outcome()
-        good, bad, change = outcome.last_good, outcome.first_bad, outcome.change
+        good, bad = trace.last_good, trace.first_bad
         return Blame(
             query_id=watch.query_id,
             check=watch.check,
             runs=len(self.runs),
             passed=trace.passed,
-            times_lost=trace.times_lost,
             last_good=self._seen(good) if good else None,
             first_bad=self._seen(bad) if bad else None,
-            unknown=tuple(map(self._seen, outcome.unknown)),
+            unknown=tuple(map(self._seen, trace.unknown)),
             config_changes=tuple(config_changes(self.runs[good.run][1], self.runs[bad.run][1]))
             if good and bad
             else (),
             is_judged=watch.check != RETRIEVAL or expects_a_hit(queries[watch.query_id]),
-            candidates=tuple(map(self._seen, outcome.candidates)),
-            sureness=round(change.sureness, 4) if change else None,
-            before=Rate(*change.before) if change else None,
-            after=Rate(*change.after) if change else None,
-            flips=change is not None and change.flips,
-            is_flaky=outcome.is_flaky,
+            before=trace.before,
+            since=trace.since,
         )
 
     def _seen(self, sighting: Sighting) -> Seen:
@@ -213,45 +176,3 @@ def watched_checks(golden: GoldenSet, query_ids: Sequence[str], settings: Settin
         }
         found += [Watched(query.id, check) for check, applies in can_fail.items() if applies]
     return found
-
-
-# -- from run A to run B -------------------------------------------------------------------------
-
-
-@contextmanager
-def walk_between(settings: Settings, inputs: Inputs) -> Iterator[Walk]:
-    """Run A, the runs of B's suite that were made after it and before B, and run B."""
-    with open_both(settings.db_a, settings.db_b, settings.mask) as (a, b):
-        ends = [(a, inputs.run_a), (b, inputs.run_b)] if inputs.run_a else [(b, inputs.run_b)]
-        between = [(b, b.with_config(run)) for run in runs_between(b, inputs)]
-        yield Walk([*ends[:1], *between, *ends[1:]], Yardstick(settings, inputs.golden, ends))
-
-
-def runs_between(database: Database, inputs: Inputs) -> list[Run]:
-    """The runs of B's suite that are newer than A and older than B, the oldest first."""
-    if inputs.run_a is None:
-        return []
-    a, b = inputs.run_a, inputs.run_b
-    runs = [run for run in whole_runs(database, b.suite) if run.run_id not in (a.run_id, b.run_id)]
-    order = in_order([*runs, a, b])[::-1]
-    return order[order.index(a) + 1 : order.index(b)]
-
-
-def lost_in(report: CompareReport) -> list[Watched]:
-    """The checks that B lost, query by query; an error that cost a hit is the loss of that hit."""
-    counted = {*(report.comparison.checks if report.comparison else ())}
-    return [
-        Watched(query.query_id, check)
-        for query in report.per_query
-        for check in query.checks
-        if check in counted.union(query.required or ()) and not (check == ERROR and RETRIEVAL in query.checks)
-    ]
-
-
-def losses_between(inputs: Inputs, report: CompareReport) -> list[Watched]:
-    """The checks that B lost; an `InputError` where a side has several runs."""
-    if not is_of_two_runs(inputs, report):
-        raise InputError(
-            "the first bad run is looked for from one run to another; name one run for A and one for B"
-        )
-    return lost_in(report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,10 +22,7 @@ from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
 
-if TYPE_CHECKING:
-    from pytest_kebab_eval.history.odds import ChangePoint
-
-RETRIEVAL, ERROR = "retrieval", "error"
+RETRIEVAL = "retrieval"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
 
 
@@ -54,49 +51,40 @@ class Sighting(Value, frozen=True):
     reason: str | None = None  # of an error, or why the result cannot be read
 
 
-class LossPoint(Value, frozen=True):
-    """Where a check was passed last, and lost first after that, as likely as it can be told."""
+class Rate(Value, frozen=True):
+    """How many of some runs passed a check."""
 
-    last_good: Sighting | None  # before the first bad one; None: never passed
-    first_bad: Sighting | None  # None: not lost since, or no run is likely to have lost it
-    unknown: Sequence[Sighting]  # after the last good one, before the first bad one
-    change: ChangePoint | None = None  # by the numbers of the sightings that tell; None: nothing was lost
-    candidates: Sequence[Sighting] = ()  # the first bad runs that cannot be ruled out
-    is_flaky: bool = False  # it fails now, and luck may explain it as well as a change
+    passed: int
+    runs: int
 
 
 class Trace:
     """Follows one check of one query; sightings are added in order of time.
 
-    `last_good` and `first_bad` go by the last loss, `outcome` by the most likely one. A run that does not
-    tell whether the check is passed changes nothing; it is remembered as long as the first bad run could be
-    that one.
+    A run that does not tell whether the check is passed changes nothing; it is remembered as long as the
+    first bad run could be that one.
     """
 
-    def __init__(self, bad: Collection[State] = BAD) -> None:
+    def __init__(self) -> None:
         self.last_good: Sighting | None = None
         self.first_bad: Sighting | None = None  # after the last good one
         self.unknown: list[Sighting] = []  # between the two
         self.passed = 0
-        self.times_lost = 0
-        self._bad = bad
-        self._all: list[Sighting] = []
+        self.before = Rate(0, 0)  # of the runs that tell, up to the last good one
+        self.since = Rate(0, 0)  # and after it
 
     def add(self, sighting: Sighting) -> None:
-        """The query in the next run; in the same again, if two comparisons tell of it."""
-        if self._all and self._all[-1].run == sighting.run:
-            self._all.pop()
-        self._all.append(sighting)
+        """The query in the next run."""
         if sighting.state is State.FOUND:
             self.last_good, self.first_bad = sighting, None
             self.unknown.clear()
             self.passed += 1
-        elif self.first_bad is not None:
-            return
-        elif sighting.state in self._bad:
-            self.first_bad = sighting
-            self.times_lost += self.last_good is not None
-        else:
+            self.before = Rate(self.passed, self.before.runs + self.since.runs + 1)
+            self.since = Rate(0, 0)
+        elif sighting.state in BAD:
+            self.first_bad = self.first_bad or sighting
+            self.since = Rate(0, self.since.runs + 1)
+        elif self.first_bad is None:
             self.unknown.append(sighting)
 
     def lose_absent(self, empty: Collection[int] = ()) -> None:
@@ -110,30 +98,7 @@ class Trace:
             first = next(sighting for sighting in telling if sighting.state is State.ABSENT)
             self.first_bad = first
             self.unknown = [sighting for sighting in self.unknown if sighting.run < first.run]
-            self.times_lost += 1
-
-    def outcome(self) -> LossPoint:
-        """What became of the check; a lucky hit after it was lost does not move the first bad run."""
-        by_last_loss = LossPoint(self.last_good, self.first_bad, self.unknown)
-        if self.last_good is None or (self.first_bad and self.first_bad.state not in self._bad):
-            return by_last_loss
-        from pytest_kebab_eval.history.odds import find_change
-
-        telling = [seen for seen in self._all if seen.state is State.FOUND or seen.state in self._bad]
-        passed = [seen.state is State.FOUND for seen in telling]
-        change = find_change(passed)
-        if change is None:
-            return by_last_loss
-        candidates = [telling[number] for number in change.candidates]
-        since = passed[change.at :]
-        is_found_again = passed[-1] and since == sorted(since)  # at once, as often as it was seen since
-        if not change.is_clear or is_found_again:
-            is_flaky = not change.is_clear and not passed[-1]
-            bad = None if is_flaky else self.first_bad
-            return LossPoint(self.last_good, bad, self.unknown, change, candidates, is_flaky)
-        good, bad = telling[change.at - 1], telling[change.at]
-        unknown = [seen for seen in self._all if good.run < seen.run < bad.run]
-        return LossPoint(good, bad, unknown, change, candidates)
+            self.since = Rate(0, sum(sighting.run >= first.run for sighting in telling))
 
 
 # -- what a run says ---------------------------------------------------------------------------------
@@ -149,11 +114,6 @@ class Watched(Value, frozen=True):
 def expects_a_hit(query: GoldenQuery) -> bool:
     """Whether the golden file says what the query should find."""
     return bool(Matcher(MatchMode.EXACT).targets(query).ids)
-
-
-def has_chunk_targets(query: GoldenQuery) -> bool:
-    """Whether metrics of ranks are over the query."""
-    return Matcher(MatchMode.EXACT).targets(query).has_chunk_targets
 
 
 class Yardstick(NamedTuple):
@@ -234,7 +194,7 @@ class RunJudge:
             rank = self._first_rank(result.query_id, result.hits)
             is_found = rank is not None and rank <= self._yardstick.settings.compare_k
             return Sighting(position, State.FOUND if is_found else State.LOST, rank)
-        return Sighting(position, State.FOUND if check == ERROR else self._tools.state(opened, check, result))
+        return Sighting(position, self._tools.state(opened, check, result))
 
 
 class _Tools:

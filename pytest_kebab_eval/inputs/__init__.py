@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.gate_grammar import Gate, parse_gate
 from pytest_kebab_eval.comparing.movement import movement_metric
@@ -22,9 +22,6 @@ from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.report import CompareReport
 
 
 class Inputs(NamedTuple):
@@ -184,9 +181,3 @@ def _strict_refusal(sides: NamedSides, golden_versions: set[str | None]) -> str:
         f"the chunker versions differ ({versions}) and --strict-chunker-version is set;"
         " re-run one of them, or drop the option to match by document and span"
     )
-
-
-def is_of_two_runs(inputs: Inputs, report: CompareReport) -> bool:
-    """Whether one run is compared with one: of several runs a side, none is the first bad one."""
-    a, b = inputs.run_a, inputs.run_b
-    return a is not None and (report.run_a, report.run_b) == (a.run_id, b.run_id)

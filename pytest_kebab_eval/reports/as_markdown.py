@@ -153,7 +153,6 @@ def report_context(
         "gates": sorted(report.gates, key=lambda gate: gate.passed),
         "slices": slice_rows(report),
         "slice_metrics": [metric_label(name) for name in SLICE_METRICS],
-        "first_bad": None,  # `FirstBad`, where the stored runs tell
         "sections": [],
     }
 

@@ -20,7 +20,6 @@ from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import Context, render_markdown
-from pytest_kebab_eval.reports.first_bad import find_first_bad
 from pytest_kebab_eval.reports.wording import counted, failed_queries
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import is_export, shown_address
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_kebab_eval.scoring.briefs import Briefs
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
-MAX_RANKED_FOR_TREND = 10_000  # results of other runs that are read to see a drift: a fifth of a second
 
 
 class ReportSource(Value, frozen=True):
@@ -66,7 +64,6 @@ def publish(
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
     source = ReportSource(settings, inputs, evaluation.report, context, briefs)
-    add_first_bad(source, published.errors)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)
@@ -140,14 +137,6 @@ def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:
     raise ValueError(f"there is no report in the format {form}")
 
 
-def add_first_bad(source: ReportSource, errors: list[str]) -> None:
-    """Give the first bad runs to the templates; where they cannot be found out, that is one of the errors."""
-    try:
-        source.context["first_bad"] = find_first_bad(source.settings, source.inputs, source.report)
-    except KebabEvalError as error:
-        errors.append(f"the reports do not say the first bad runs: {error}")
-
-
 def _html(source: ReportSource, briefs: Briefs, errors: list[str]) -> Iterator[str]:
     """`report.html` in parts; the results of the few queries that are shown in full are read again."""
     from pytest_kebab_eval.reports.html.page import ComparedRuns, render_report_html
@@ -166,14 +155,7 @@ def _trend(source: ReportSource, errors: list[str]) -> list[HistoryPoint]:
 
     address, golden, suite = source.settings.db_b, source.inputs.golden, source.inputs.run_b.suite
     try:
-        runs = history(
-            address,
-            golden,
-            suite,
-            most_results=MAX_SCORED_FOR_TREND,
-            ranked_by=source.settings,
-            most_ranked=MAX_RANKED_FOR_TREND,
-        )
+        runs = history(address, golden, suite, most_results=MAX_SCORED_FOR_TREND)
     except KebabEvalError as error:
         errors.append(f"report.html has no trend: {error}")
         return []

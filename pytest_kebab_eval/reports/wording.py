@@ -6,7 +6,6 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
 
 from pytest_kebab_eval.comparing.checks import ALL_CHECKS, COVERAGE, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
@@ -15,10 +14,7 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
 from pytest_kebab_eval.model import ComparisonKind, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.rows import summary_rows
-from pytest_kebab_eval.text import brief, first_of
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.history.drift import Drift
+from pytest_kebab_eval.text import first_of
 
 CAUSES = {
     "absent": "run B has no result for this query",
@@ -357,20 +353,6 @@ def format_value(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
-
-
-def drift_words(drift: Drift) -> str:
-    """How a metric drifts, or that it got worse in one step."""
-    way = "down" if drift.change < 0 else "up"
-    since = f"{way} {abs(drift.change):.2g} since {brief(drift.since)} ({counted(drift.runs, 'run')})"
-    if drift.worst_change is None:
-        return f"drifts: {since}, no single step explains it"
-    step = f"{abs(drift.worst_change):.2g} of it in {brief(drift.worst_run)}, significant by itself"
-    if not drift.is_step:
-        return f"drifts: {since}, {step}"
-    ends = f"{brief(drift.worst_run_before)} {brief(drift.worst_run)}"
-    verb = "fell" if drift.change < 0 else "rose"
-    return f"{verb} in one step: {since}, {step}; see kebab-eval blame --regressions {ends}"
 
 
 def format_spread(deviation: float | None) -> str:

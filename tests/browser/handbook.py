@@ -16,7 +16,7 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_markdown import report_context
-from pytest_kebab_eval.reports.publishing import ReportSource, add_first_bad, render
+from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.reports.site import write_site
 from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
@@ -335,7 +335,6 @@ def write_pages(directory: Path, filler: int = 50) -> None:
         inputs, briefs = find_inputs(settings), Briefs()
         report = evaluate(settings, inputs, observer=briefs).report
         source = ReportSource(settings, inputs, report, report_context(report), briefs)
-        add_first_bad(source, [])
         with (directory / name).open("w", encoding="utf-8") as page:
             page.writelines(render("html", source, []))
     write_site(directory / "site", db, load_golden_set(golden))

@@ -11,11 +11,9 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.reports.html import short, short_value
 from pytest_kebab_eval.reports.rows import MetricRow
-from pytest_kebab_eval.reports.wording import drift_words
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.history import HistoryPoint
-    from pytest_kebab_eval.history.drift import Drift
 
 # -- latency -------------------------------------------------------------------------------------
 
@@ -147,7 +145,6 @@ class TrendPoint(Value, frozen=True):
     words: str
     letter: str
     label_y: float
-    drifts: bool  # the metric drifts, from a run before this one on
 
 
 class Trend(Value, frozen=True):
@@ -159,7 +156,6 @@ class Trend(Value, frozen=True):
     least: float
     most: float
     shown: float  # of run B; of the newest run, if B is not among them
-    drift: str  # in words; empty where it does not
 
 
 MAIN_TRENDS = (
@@ -173,21 +169,16 @@ def trend_charts(
     report: CompareReport, rows: Iterable[MetricRow], history: Sequence[HistoryPoint]
 ) -> list[Trend]:
     """The main metrics and those that gates name, if at least two runs have them."""
-    from pytest_kebab_eval.history import drifts_of
-
     lower = {row.name for row in rows if row.lower_is_better}
     trends = []
     metrics = [*dict.fromkeys([*MAIN_TRENDS, *(gate.metric for gate in report.gates)])]
-    drifts = {drift.metric: drift for found in drifts_of(history, metrics).values() for drift in found}
     for metric in metrics:
         values = {run.run_id: run.values[metric] for run in history if metric in run.values}
         if len(values) >= 2:
-            drift = drifts.get(metric)
-            points = tuple(_trend_points(report, history, metric, values, drift))
+            points = tuple(_trend_points(report, history, metric, values))
             least, most = min(values.values()), max(values.values())
             shown = values.get(report.run_b, [*values.values()][-1])
-            words = drift_words(drift) if drift else ""
-            trends.append(Trend(metric, metric in lower, points, least, most, shown, words))
+            trends.append(Trend(metric, metric in lower, points, least, most, shown))
     return trends
 
 
@@ -196,13 +187,10 @@ def _trend_points(
     history: Sequence[HistoryPoint],
     metric: str,
     values: dict[str, float],
-    drift: Drift | None,
 ) -> Iterator[TrendPoint]:
     least, most = min(values.values()), max(values.values())
     a, b = values.get(report.run_a or ""), values.get(report.run_b)
     b_above = b is not None and (a is None or b > a)
-    numbers = {run.run_id: number for number, run in enumerate(history)}
-    start = numbers[drift.since] if drift else len(history)
     for number, run in enumerate(history):
         if metric in run.values:
             value = run.values[metric]
@@ -215,7 +203,6 @@ def _trend_points(
                 words=f"{short(run.run_id, 60)} ({run.created_at[:10]}): {short_value(value)}",
                 letter=letter,
                 label_y=round(y + (-8 if label_above else 15), 2),
-                drifts=number > start,
             )
 
 

@@ -98,7 +98,7 @@ def test_a_recording_that_was_not_finished_is_mentioned_on_standard_error(projec
 
 @pytest.mark.parametrize(
     "command",
-    [("history",), ("site", "out"), ("prune", "--keep=1"), ("aggregate", "--all"), ("blame", "--all")],
+    [("history",), ("site", "out"), ("prune", "--keep=1"), ("aggregate", "--all"), ("blame", "q-001")],
 )
 def test_a_suite_that_no_run_is_of_is_wrong_use_and_the_known_ones_are_named(
     project: Project, command: tuple[str, ...]

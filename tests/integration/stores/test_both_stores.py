@@ -101,8 +101,7 @@ COMMANDS = [
     ("validate",),
     ("lock",),
     ("blame", "q2"),
-    ("blame", "--all"),
-    ("blame", "--regressions", "A", "B", "--json"),
+    ("blame", "q1", "q2", "--json"),
     ("site", "out"),
 ]
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.history.blame import Blame, losses_between, walk_between
-from pytest_kebab_eval.inputs import find_inputs
+from pytest_kebab_eval.golden import load_golden_set
+from pytest_kebab_eval.history.blame import Blame, walk_suite, watched_queries
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, line, result
 from tests.unit.matching.conftest import config, place
@@ -31,11 +30,10 @@ def blamed(tmp_path: Path, *results: Json) -> list[Blame]:
     configs = {name: config("v1" if name == "r1" else "v2") for name in runs}
     entry = {"id": "q1", "expected_chunk_ids": ["c1"]}
     db, golden = place(tmp_path, [entry], LOCK, configs=configs, **runs)
-    settings = Settings(run_a="r1", run_b=f"r{len(runs)}", db_a=db, db_b=db, golden=golden)
-    inputs = find_inputs(settings)
-    watched = losses_between(inputs, evaluate(settings, inputs).report)
-    with walk_between(settings, inputs) as walk:
-        return walk.blame(watched, lost_in_last=True)
+    settings = Settings(run_a=None, run_b="latest", db_a=db, db_b=db, golden=golden)
+    known = load_golden_set(golden)
+    with walk_suite(settings, known) as walk:
+        return walk.blame(watched_queries(known, ["q1"]))
 
 
 FOUND = of_d1(RIGHT, line("d1.md", 21, 30))

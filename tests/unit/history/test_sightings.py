@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.history.sightings import BAD, Sighting, State, Trace
+from pytest_kebab_eval.history.sightings import Rate, Sighting, State, Trace
 
 LETTERS = {
     "F": State.FOUND,
@@ -18,9 +18,9 @@ LETTERS = {
 }
 
 
-def trace(states: str, bad: frozenset[State] = BAD) -> Trace:
+def trace(states: str) -> Trace:
     """The trace of runs 0, 1, 2, … by their letters."""
-    made = Trace(bad)
+    made = Trace()
     for run, letter in enumerate(states):
         made.add(Sighting(run, LETTERS[letter]))
     return made
@@ -56,15 +56,11 @@ def test_runs_that_do_not_tell_are_remembered_up_to_the_first_bad_one() -> None:
     assert [sighting.run for sighting in trace("AFAULA").unknown] == [2, 3]
 
 
-def test_an_absent_result_may_count_as_bad() -> None:
-    assert ends(trace("FFAA", BAD | {State.ABSENT})) == (1, 2)
-
-
 @pytest.mark.parametrize(
-    ("states", "empty", "last_good", "first_bad", "times_lost"),
+    ("states", "empty", "last_good", "first_bad", "since"),
     [
-        ("FFAA", (), 1, 2, 1),
-        ("FUAA", (), 0, 2, 1),
+        ("FFAA", (), 1, 2, 2),
+        ("FUAA", (), 0, 2, 2),
         ("FAU", (), 0, None, 0),  # the newest run does not tell
         ("FAF", (), 2, None, 0),
         ("AA", (), None, None, 0),  # it never was there
@@ -74,16 +70,28 @@ def test_an_absent_result_may_count_as_bad() -> None:
     ],
 )
 def test_what_the_newest_run_has_no_result_for_is_lost(
-    states: str, empty: tuple[int, ...], last_good: int | None, first_bad: int | None, times_lost: int
+    states: str, empty: tuple[int, ...], last_good: int | None, first_bad: int | None, since: int
 ) -> None:
     made = trace(states)
     made.lose_absent(empty)
-    assert (ends(made), made.times_lost) == ((last_good, first_bad), times_lost)
+    assert (ends(made), made.since) == ((last_good, first_bad), Rate(0, since))
 
 
-def test_losses_are_counted_once_for_each_time_that_it_was_found() -> None:
-    made = trace("LLFLLFFEL")
-    assert (made.times_lost, made.passed) == (2, 3)
+@pytest.mark.parametrize(
+    ("states", "before", "since"),
+    [
+        ("FFFFFLLL", Rate(5, 5), Rate(0, 3)),
+        ("LLFLLFFEL", Rate(3, 7), Rate(0, 2)),
+        ("FAUL?L", Rate(1, 1), Rate(0, 2)),  # runs that do not tell count nowhere
+        ("LF", Rate(1, 2), Rate(0, 0)),
+        ("LL", Rate(0, 0), Rate(0, 2)),
+    ],
+)
+def test_it_is_counted_how_often_it_was_found_before_and_since(
+    states: str, before: Rate, since: Rate
+) -> None:
+    made = trace(states)
+    assert (made.before, made.since) == (before, since)
 
 
 @given(st.text("FLEAU?", max_size=30))
@@ -95,3 +103,4 @@ def test_what_a_trace_says_holds_for_any_runs(states: str) -> None:
     is_bad = [position for position, letter in enumerate(after) if letter in "LE"]
     assert bad == ((0 if good is None else good + 1) + is_bad[0] if is_bad else None)
     assert made.passed == states.count("F")
+    assert made.before.runs + made.since.runs == sum(letter in "FLE" for letter in states)
