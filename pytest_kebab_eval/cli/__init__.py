@@ -135,7 +135,6 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
         ("import", "importing", "Bring in a run from another system."),
         ("export", "moving", "Write a run to a text file, to commit, compare or import."),
         ("aggregate", "runs", "Compute the aggregates of runs again, and store them."),
-        ("copy", "moving", "Copy runs from one database to another, all or none."),
         ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     ),
     "Golden file": (

@@ -1,4 +1,4 @@
-"""`kebab-eval copy`, `export`, `tag`, `prune` and `store`: runs that move, get a name, or go."""
+"""`kebab-eval export`, `tag`, `prune` and `store`: runs that move, get a name, or go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from pytest_kebab_eval.cli import Subcommand
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_warnings
-from pytest_kebab_eval.errors import InputError, NoDatabase, SettingsError, StoreError
+from pytest_kebab_eval.errors import InputError, SettingsError, StoreError
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
@@ -18,63 +18,14 @@ from pytest_kebab_eval.store import (
     Made,
     Room,
     backend_of,
-    check_suite,
     find_run,
     open_database,
     partial_words,
     shown_address,
-    to_address,
-    whole_runs,
 )
 from pytest_kebab_eval.store.exports import export_run
-from pytest_kebab_eval.store.moving import copy_runs, find_prunable, set_tag
+from pytest_kebab_eval.store.moving import find_prunable, set_tag
 from pytest_kebab_eval.text import printable, shown_path
-
-# -- copy ----------------------------------------------------------------------------------------
-
-
-@click.command()
-@click.argument("runs", metavar="[RUN]...", nargs=-1)
-@click.option("--from", "source", metavar="DB", help="The database to copy from; the usual one if left out.")
-@click.option("--to", "target", metavar="DB", required=True, help="The database to copy to.")
-@click.option("--latest", metavar="N", type=click.IntRange(1), help="Copy the newest N runs.")
-@options("suite")
-@json_option
-def copy(
-    runs: tuple[str, ...], source: str | None, target: str, latest: int | None, as_json: bool, **given: Any
-) -> None:
-    """Copy runs from one database to another, all or none.
-
-    They arrive byte for byte, with their stored aggregates; chunks and tags are not copied. A run that is
-    there already, the same, is left as it is.
-    """
-    sources = sources_from(db=source, **given)
-    came_from, goes_to = database_of(sources), to_address(target)
-    copied = copy_runs(came_from, goes_to, _named(came_from, runs, latest, sources.read("suite")))
-    if as_json:
-        print_json(copied._asdict())
-        return
-    for run_id in copied.copied:
-        print_line(printable(run_id))
-    known = f"; {counted(len(copied.there_already), 'run')} there already" if copied.there_already else ""
-    tell(f"{counted(len(copied.copied), 'run')} copied to {shown_address(goes_to)}{known}")
-
-
-def _named(db: Address, names: tuple[str, ...], latest: int | None, suite: str | None) -> list[str]:
-    if bool(names) == (latest is not None):
-        raise SettingsError("name the runs to copy, or say how many of the newest with --latest N")
-    try:
-        with open_database(db) as database:
-            check_suite(database, suite)
-            found = [find_run(database, name, suite) for name in names]
-            if latest is not None:
-                found = whole_runs(database, suite)[:latest]
-            if not found:
-                raise InputError(f"{database.name} has no runs")
-    except NoDatabase as error:  # which has an option of its own here
-        raise NoDatabase(str(error).replace("--kebab-db=FILE", "--from FILE")) from None
-    return list(dict.fromkeys(run.run_id for run in found))
-
 
 # -- export --------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from pytest_kebab_eval.reading import score_run
 from pytest_kebab_eval.reports.wording import counted, format_value
 from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
-from pytest_kebab_eval.settings import database_of, resolve
+from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import Address, Database, check_suite, find_run, open_database, runs_of
 from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run

@@ -1,13 +1,10 @@
-"""Runs from one store to another, tags that people move, and old runs that go."""
+"""Tags that people move, and old runs that go."""
 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pytest_kebab_eval.errors import InputError
@@ -15,81 +12,11 @@ from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import backend_of, open_database
 from pytest_kebab_eval.store.address import (
     Address,
-    PostgresAddress,
-    missing_directory,
-    same_database,
-    shown_address,
 )
-from pytest_kebab_eval.store.database import Database, RawRun
 from pytest_kebab_eval.store.run_names import check_suite, in_order, moment_of, warn_of_times
-from pytest_kebab_eval.text import brief, printable
-from pytest_kebab_eval.text.progress import Advancing, Progress
+from pytest_kebab_eval.text import brief
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
-
-
-class Copied(NamedTuple):
-    """What became of runs that were to be copied, by their ids."""
-
-    copied: tuple[str, ...]
-    there_already: tuple[str, ...]  # the same, byte for byte, but for aggregates, which every gate computes
-
-
-def copy_runs(source: Address, target: Address, run_ids: Sequence[str]) -> Copied:
-    """Copy runs as they are, all or none; of one that is there already, an `InputError` if it differs."""
-    if same_database(source, target):
-        raise InputError(f"{shown_address(source)} is both the source and the target; name two databases")
-    if missing := missing_directory(target) if isinstance(target, Path) else "":
-        raise InputError(f"cannot copy to {shown_address(target)}: {missing}")
-    if isinstance(source, PostgresAddress) and isinstance(target, PostgresAddress):
-        with tempfile.TemporaryDirectory() as directory:  # a pool may have one connection for both
-            between = Path(directory, "runs.sqlite")
-            copy_runs(source, between, run_ids)
-            return copy_runs(between, target, run_ids)
-    with ExitStack() as stack:
-        database = stack.enter_context(open_database(source))
-        count = sum(database.result_count(run_id) for run_id in run_ids)
-        progress = stack.enter_context(Progress("copying", count))
-        found = map(database.raw_run, run_ids)
-        runs = [run._replace(rows=Advancing(run.rows, progress)) for run in found]
-        known = _known_in(target, runs) if backend_of(target).is_there() else ()
-        new = [run for run in runs if run.run_id not in known]
-        if new:
-            backend_of(target).write_runs(new)
-    return Copied(tuple(run.run_id for run in new), tuple(known))
-
-
-def _known_in(target: Address, runs: Sequence[RawRun]) -> list[str]:
-    """The runs that the target has already; an `InputError` if one of them is not the same there."""
-    known = []
-    with open_database(target) as database:
-        there = {run.run_id for run in database.runs()}
-        for run in runs:
-            if run.run_id in there:
-                if differing := " and ".join(_differing(database, run)):
-                    raise InputError(
-                        f"{database.name} has another run '{printable(run.run_id)}' already; nothing was"
-                        f" copied: it has another {differing}. To keep both, kebab-eval export this one and"
-                        " import it with --run-id"
-                    )
-                known.append(run.run_id)
-    return known
-
-
-def _differing(database: Database, run: RawRun) -> Iterator[str]:
-    """What is not the same in the run of that id there."""
-    there = database.raw_run(run.run_id)
-    columns = {
-        "suite": "suite",
-        "config_json": "configuration",
-        "commit_hash": "commit",
-        "created_at": "time",
-    }
-    for column, what in columns.items():
-        if getattr(there, column) != getattr(run, column):
-            yield what
-    if not database.holds(run.run_id, run.rows):
-        yield "result of a query"
 
 
 def set_tag(db: Address, name: str, run_id: str) -> None:

@@ -44,7 +44,7 @@ def test_the_help_lists_these_commands_and_no_other_by_what_one_wants_to_do() ->
     assert found == {
         "Start": ["init", "demo"],
         "Judge": ["compare", "report", "review"],
-        "Runs": ["runs", "tag", "prune", "import", "export", "aggregate", "copy", "store"],
+        "Runs": ["runs", "tag", "prune", "import", "export", "aggregate", "store"],
         "Golden file": ["validate", "lock", "reanchor", "schema"],
         "Over time": ["history", "blame", "site"],
     }

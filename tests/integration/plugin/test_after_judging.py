@@ -80,7 +80,7 @@ def test_the_same_holds_with_workers(project: Project, event: str) -> None:
     outcome.assert_outcomes(passed=1, failed=1)
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     assert "lost c2, at rank 1 in A" in text
-    assert len(errors(text)) == 5
+    assert len(errors(text)) == 4
     assert len(project.reports()) == 3
 
 

@@ -13,7 +13,6 @@ from pytest_kebab_eval import InputError
 from pytest_kebab_eval.errors import DatabaseError, NoSuchRun, StoreError
 from pytest_kebab_eval.store import backend_of, find_run, open_database
 from pytest_kebab_eval.store.moving import (
-    copy_runs,
     find_prunable,
     set_tag,
     tags_by_run,
@@ -36,89 +35,6 @@ def rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 @pytest.fixture
 def file(tmp_path: Path) -> SqliteStore:
     return SqliteStore(tmp_path / "other.sqlite")
-
-
-# -- copies --------------------------------------------------------------------------------------
-
-
-def test_a_copied_run_is_the_same_byte_for_byte_there_and_back(
-    store: Store, file: SqliteStore, tmp_path: Path
-) -> None:
-    store.make(configs={"a": ODD}, a={"q1": result("c1"), "q é": "no json"}, b={"q1": result("c9")})
-    store.execute("UPDATE eval_runs SET commit_hash = 'feed', aggregate_json = '{\"mrr\":  0.5}'")
-    assert copy_runs(store.address, file.address, ["a", "b"]).copied == ("a", "b")
-    assert rows(file) == rows(store)
-    back = SqliteStore(tmp_path / "back.sqlite")
-    copy_runs(file.address, back.address, ["b", "a"])
-    assert rows(back) == rows(store)
-
-
-def test_a_run_goes_from_a_file_into_any_store(store: Store, file: SqliteStore) -> None:
-    file.make(configs={"a": ODD}, a={"q1": result("c1")})
-    copy_runs(file.address, store.address, ["a"])
-    assert rows(store) == rows(file)
-
-
-def test_a_run_that_is_there_already_is_left_as_it_is(store: Store, file: SqliteStore) -> None:
-    store.make(a={"q1": result("c1")}, b={"q1": result("c2")})
-    copy_runs(store.address, file.address, ["a"])
-    copied = copy_runs(store.address, file.address, ["a", "b"])
-    assert (copied.copied, copied.there_already) == (("b",), ("a",))
-
-
-def test_another_run_of_that_id_is_refused_and_nothing_is_copied(store: Store, file: SqliteStore) -> None:
-    store.make(a={"q1": result("c1")}, b={"q1": result("c2")})
-    file.make(b={"q1": result("c3")})
-    before = rows(file)
-    with pytest.raises(InputError, match=r"has another run 'b' already; nothing was copied"):
-        copy_runs(store.address, file.address, ["a", "b"])
-    assert rows(file) == before
-
-
-@pytest.mark.parametrize(
-    ("change", "differing"),
-    [
-        ("UPDATE eval_runs SET config_snapshot_json = '{\"rrf_k\": 61}'", "configuration"),
-        ("UPDATE eval_runs SET commit_hash = 'feed', suite = 'other'", "suite and commit"),
-        ("UPDATE eval_runs SET created_at = '2026-01-09T00:00:00Z'", "time"),
-        ("UPDATE eval_query_results SET result_json = '{}'", "result of a query"),
-        ("DELETE FROM eval_query_results", "result of a query"),
-    ],
-    ids=["configuration", "commit and suite", "time", "result", "a result less"],
-)
-def test_a_run_is_the_same_only_if_all_of_it_is(
-    store: Store, file: SqliteStore, change: str, differing: str
-) -> None:
-    for found in (store, file):
-        found.make(a={"q1": result("c1")})
-    file.execute(change)
-    with pytest.raises(InputError) as refusal:
-        copy_runs(store.address, file.address, ["a"])
-    assert str(refusal.value).endswith(
-        f"has another run 'a' already; nothing was copied: it has another {differing}. To keep both,"
-        " kebab-eval export this one and import it with --run-id"
-    )
-
-
-def test_aggregates_which_every_gate_computes_make_no_run_another(store: Store, file: SqliteStore) -> None:
-    for found in (store, file):
-        found.make(a={"q1": result("c1")})
-    file.execute("UPDATE eval_runs SET aggregate_json = '{\"mrr\": 1.0}'")
-    assert copy_runs(store.address, file.address, ["a"]).there_already == ("a",)
-
-
-def test_a_copy_into_itself_is_refused(store: Store) -> None:
-    store.make(a={})
-    with pytest.raises(InputError, match="is both the source and the target"):
-        copy_runs(store.address, store.address, ["a"])
-
-
-def test_of_several_runs_none_arrives_if_one_cannot_be_read(file: SqliteStore, store: Store) -> None:
-    file.make(a={"q1": result("c1")}, b={"q1": result("c2")})
-    file.execute("UPDATE eval_query_results SET result_json = x'ff00' WHERE run_id = 'b'")
-    with pytest.raises(InputError, match=r"run 'b' in .* has a value that is not text"):
-        copy_runs(file.address, store.address, ["a", "b"])
-    assert not store.tables() or rows(store) == {"runs": [], "results": []}
 
 
 # -- tags ----------------------------------------------------------------------------------------
