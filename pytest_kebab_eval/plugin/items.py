@@ -9,9 +9,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -182,8 +180,6 @@ class GoldenFile(pytest.File):
 class KebabItem(pytest.Item):
     """An item that fails without a traceback."""
 
-    properties: tuple[tuple[str, object], ...] = ()
-
     def __init__(self, *, kebab: KebabSession, line: int = 1, **more: Any) -> None:
         super().__init__(**more)
         self.kebab = kebab
@@ -193,18 +189,10 @@ class KebabItem(pytest.Item):
 
     def set_properties(self, properties: Iterable[tuple[str, object]]) -> None:
         """Replace the item's `kebab_` properties, so that an item that is run again has each once."""
-        self.properties = tuple(properties)
         if self.user_properties:
             others = [pair for pair in self.user_properties if not pair[0].startswith("kebab_")]
             self.user_properties[:] = others
-        self.user_properties.extend(self.properties)
-
-    def repeat_no_more(self) -> None:
-        """Tell pytest-flakefinder, which looks at an item's function, that this is repeated already."""
-        self.function = SimpleNamespace(_pytest_duplicated=True)
-
-    def _initrequest(self) -> None:
-        """Nothing: pytest-retry calls it to reset the fixtures of what it runs again, and there are none."""
+        self.user_properties.extend(properties)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Where the item is, for pytest's reports: its line in the golden file, counted from 0."""
@@ -306,37 +294,6 @@ class SessionItem(KebabItem):
 
     def failure_text(self) -> FailureText:
         return self.show_failure(self._text)
-
-
-# -- Allure --------------------------------------------------------------------------------------
-
-
-class AllureResults:
-    """A plugin for sessions in which Allure's writes its results."""
-
-    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """Name each item in full, before Allure selects by full names those of a test plan.
-
-        Allure would cut the names at their brackets, as those of one parametrized function, and then take all
-        queries for one test and its retries.
-        """
-        parse = getattr(import_module("allure_pytest.utils"), "parse_nodeid", None)
-        if parse is not None:
-            for item in items:
-                if isinstance(item, KebabItem):
-                    parsed = parse(item)  # which Allure keeps for the item
-                    parsed.class_names, parsed.test_function = [], item.name
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
-        """Add the item's properties as parameters; not to its identity, as they differ from run to run."""
-        try:
-            yield
-        finally:
-            if isinstance(item, KebabItem):
-                parameter = import_module("allure").dynamic.parameter
-                for name, value in item.properties:
-                    parameter(name, value, excluded=True)
 
 
 # -- whether there is a snapshot, for which syrupy need not be loaded --------------------------------

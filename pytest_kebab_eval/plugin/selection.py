@@ -69,9 +69,6 @@ class Selection:
         if not (is_there or self._kebab.reason_left_out):
             items.extend(session.genitems(self._kebab.make_golden_file(session)))
         self._collected, self._selected = _ours(items), items
-        if self._config.getoption("flake_finder_enable", False):
-            for item in self._collected:
-                item.repeat_no_more()
         yield
         self._by_last_run.update(self._left_out_by_lf(items))
 

@@ -25,7 +25,6 @@ from pytest_kebab_eval.plugin.command_line import reason_left_out, usage_errors,
 from pytest_kebab_eval.plugin.controller import Controller, ReportedOutcomes
 from pytest_kebab_eval.plugin.direct_reports import DirectReports
 from pytest_kebab_eval.plugin.items import (
-    AllureResults,
     FailureReports,
     GoldenFile,
     QueryItem,
@@ -61,8 +60,6 @@ def register_session(session: KebabSession) -> None:
     register(session, "kebab-eval-session")
     register(session.selection, "kebab-eval-selection")
     register(FailureReports(), "kebab-eval-failures")
-    if config.getoption("allure_report_dir", None):
-        register(AllureResults(), "kebab-eval-allure")
     DirectReports(config, session.settings.golden.absolute()).register()
     if hasattr(config, "workerinput"):
         return

@@ -61,8 +61,6 @@ OTHERS = (
     Plugin("pytest-benchmark"),
     Plugin("pytest-randomly", ("-p", "randomly")),
     Plugin("pytest-sugar", ("--force-sugar",)),
-    Plugin("pytest-retry", ("--retries=1",)),
-    Plugin("pytest-flakefinder", ("--flake-finder", "--flake-runs=2")),
     Plugin("flaky", ("--force-flaky",)),
     Plugin(
         "pytest-quarantine",

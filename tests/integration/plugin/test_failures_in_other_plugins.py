@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from tests.builders import Json, result
+from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
 from tests.integration.plugin.conftest import ALONE, several
 
@@ -73,81 +71,3 @@ def test_what_fails_the_session_as_a_whole_is_annotated_once(project: Project, a
     project.make_database(A=found, B=found)
     (line,) = annotated(project.pytest_subprocess(*ALONE, "-p", "no:pretty"))
     assert "::kebab[session]%0A%0Anothing was measured" in line
-
-
-# -- Allure --------------------------------------------------------------------------------------
-
-
-def allure_results(project: Project) -> dict[str, Json]:
-    """Allure's results by the names of the tests."""
-    found = [json.loads(path.read_text("utf-8")) for path in (project.path / "allure").glob("*-result.json")]
-    return {test["name"]: test for test in found}
-
-
-@pytest.fixture
-def allure(project: Project, run: Run) -> dict[str, Json]:
-    pytest.importorskip("allure_pytest")
-    run("--alluredir=allure", "--kebab-gate=hit@5 >= 0.9")
-    return allure_results(project)
-
-
-def test_allure_has_status_message_and_text(allure: dict[str, Json]) -> None:
-    statuses = {name: test["status"] for name, test in allure.items()}
-    assert statuses == {
-        "query[one]": "passed",
-        "query[two]": "passed",
-        "query[lost]": "failed",
-        "query[unasked]": "skipped",
-        "query[three]": "passed",
-        "query[four]": "passed",
-        "gate[hit@5 >= 0.9]": "failed",
-    }
-    details = allure["query[lost]"]["statusDetails"]
-    assert details["message"] == f"Failure: {MESSAGE}"
-    assert details["trace"].startswith(f"{MESSAGE}\n  query     ?\n")
-
-
-def test_allure_has_a_test_for_each_query(allure: dict[str, Json]) -> None:
-    assert allure["query[lost]"]["fullName"] == "fixtures.golden_queries#query[lost]"
-    for identity in ("fullName", "historyId", "testCaseId"):
-        assert len({test[identity] for test in allure.values()}) == 7
-
-
-def test_allure_has_the_properties_as_parameters(allure: dict[str, Json]) -> None:
-    def values(name: str) -> dict[str, Any]:
-        return {parameter["name"]: parameter["value"] for parameter in allure[name]["parameters"]}
-
-    assert values("query[lost]") == {
-        "kebab_kind": "'regression'",
-        "kebab_a_hit_rank": "1",
-        "kebab_b_hit_rank": "'none'",
-        "kebab_checks": "'retrieval'",
-        "kebab_cause": "'gone'",
-    }
-    assert values("gate[hit@5 >= 0.9]")["kebab_value"] == "0.8"  # four of the five queries in run B
-
-
-def test_a_query_keeps_its_history_in_allure_when_its_outcome_changes(project: Project) -> None:
-    pytest.importorskip("allure_pytest")
-    ids = []
-    for run_b in ("A2", "B"):
-        project.pytest_subprocess(*ALONE, "--alluredir=allure", "--clean-alluredir", b=run_b)
-        ids.append({name: test["historyId"] for name, test in allure_results(project).items()})
-    assert ids[0] == ids[1]
-
-
-def test_an_id_with_colons_is_one_name_in_allure(project: Project) -> None:
-    pytest.importorskip("allure_pytest")
-    project.write_golden({"id": "a::b", "expected_chunk_ids": ["c1"]})
-    project.make_database(A={"a::b": result("c1")}, B={"a::b": result("c1")})
-    project.pytest_subprocess(*ALONE, "--alluredir=allure")
-    assert allure_results(project)["query[a::b]"]["fullName"] == "fixtures.golden_queries#query[a::b]"
-
-
-def test_allure_runs_the_query_of_a_test_plan(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("allure_pytest")
-    plan = {"version": "1.0", "tests": [{"selector": "fixtures.golden_queries#query[q-001]"}]}
-    (project.path / "plan.json").write_text(json.dumps(plan), "utf-8")
-    monkeypatch.setenv("ALLURE_TESTPLAN_PATH", str(project.path / "plan.json"))
-    project.pytest_subprocess(*ALONE, "--alluredir=allure")
-    assert set(allure_results(project)) == {"query[q-001]"}

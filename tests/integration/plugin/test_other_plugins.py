@@ -120,38 +120,3 @@ def test_without_syrupy_all_but_the_snapshot_works_beside_such_a_plugin(project:
     outcome.stdout.fnmatch_lines([f"FAILED {GOLDEN}::query[[]q-002] - lost c2*"])
     assert project.reports() == [f"runs/B/report.{form}" for form in ("html", "json", "md")]
     assert aggregate_of(project.database, "B")
-
-
-# -- plugins that take every item for a function ---------------------------------------------------
-
-RETRY = """
-import pytest
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    yield
-    if call.when == "call" and call.excinfo:
-        item._initrequest()
-        with pytest.raises(AssertionError):
-            item.runtest()
-"""
-FLAKEFINDER = """
-def pytest_addoption(parser):
-    parser.addoption("--flake-finder", action="store_true", dest="flake_finder_enable")
-
-def pytest_collection_modifyitems(config, items):
-    for item in list(items) if config.option.flake_finder_enable else ():
-        if not getattr(item.function, "_pytest_duplicated", None):
-            items.append(item)
-"""
-
-
-def test_an_item_can_be_run_again_as_pytest_retry_does(project: Project) -> None:
-    project.pytester.makeconftest(RETRY)
-    project.pytest().assert_outcomes(passed=1, failed=1)
-
-
-@pytest.mark.parametrize("args", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_pytest_flakefinder_repeats_no_golden_query(project: Project, args: tuple[str, ...]) -> None:
-    project.pytester.makeconftest(FLAKEFINDER)
-    project.pytest("--flake-finder", *args).assert_outcomes(passed=1, failed=1)
