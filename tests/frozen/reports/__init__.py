@@ -6,7 +6,7 @@ A case is a comparison with `arguments` for pytest, and
     commands  of kebab-eval, whose output is looked at, too
     never     texts that no output may have
     repeat    {times, golden, base, cand}: an entry and its results that are there so often; in their texts
-              `{n}` is the number and `{long}` are 2,000 letters
+              `{n}` is the number and `{long}` are 700 letters
     hostile   looks for what a browser, a terminal or a CI service would obey
 
 The outcome has for each output the tokens that it has. `obeyed` has what was found of what should be inert.
@@ -71,7 +71,7 @@ def repeated(case: Json) -> Json:
 
 def filled(value: Any, number: int) -> Any:
     """A value with the number and the long text in it."""
-    text = json.dumps(value).replace("{n}", str(number)).replace("{long}", "many words " * 180)
+    text = json.dumps(value).replace("{n}", str(number)).replace("{long}", "many words " * 64)
     return json.loads(text)
 
 
