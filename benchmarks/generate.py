@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.store.sqlite.tables import CORPUS_SCHEMA, SCHEMA
+from pytest_kebab_eval.store import backend_of
 
 HANDBOOK = (
     "rotate credentials service account before quarter ends tell owner write down which key went where keep"
@@ -172,8 +172,6 @@ def _result(number: int, found: list[dict[str, Any]], generator: random.Random) 
 
 
 def _corpus(connection: sqlite3.Connection, chunks: int, texts: Texts) -> None:
-    for table in CORPUS_SCHEMA:
-        connection.execute(table)
     documents = ((doc_id(first), _path(first)) for first in range(0, chunks, CHUNKS_OF_A_DOCUMENT))
     connection.executemany("INSERT INTO documents VALUES (?, ?)", documents)
     rows = (
@@ -191,11 +189,10 @@ def generate(directory: Path, data: Data) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "kebab.sqlite"
     path.unlink(missing_ok=True)
+    backend_of(path).make_tables()
     connection = sqlite3.connect(path)
     texts = Texts()
     with connection:
-        for table in SCHEMA:
-            connection.execute(table)
         _corpus(connection, chunk_count(data.queries), texts)
         older = [(f"older-{number}", 0.0) for number in range(data.older_runs)]
         for day, (run_id, loss) in enumerate([*older, ("a", 0.0), ("b", data.loss_b)], 1):

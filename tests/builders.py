@@ -33,6 +33,7 @@ CREATE TABLE eval_runs (
     aggregate_json TEXT NOT NULL DEFAULT '{}', commit_hash TEXT, created_at TEXT NOT NULL);
 CREATE TABLE eval_query_results (
     run_id TEXT NOT NULL, query_id TEXT NOT NULL, result_json TEXT NOT NULL, PRIMARY KEY (run_id, query_id));
+PRAGMA application_id = 0x6B656201;
 """
 CORPUS_SCHEMA = """
 CREATE TABLE documents (doc_id TEXT PRIMARY KEY, workspace_path TEXT NOT NULL);

@@ -53,6 +53,9 @@ class Store:
         """Change something; parameters are `?`."""
         raise NotImplementedError
 
+    def disown(self) -> None:
+        raise NotImplementedError
+
     def aggregate_of(self, run_id: str) -> Any:
         """The stored aggregate of a run."""
         rows = self.rows("SELECT run_id, aggregate_json FROM eval_runs")
@@ -84,6 +87,10 @@ class SqliteStore(Store):
     def execute(self, statement: str, *values: Any) -> None:
         with closing(sqlite3.connect(self.path)) as connection, connection:
             connection.execute(statement, values)
+
+    def disown(self) -> None:
+        """As if somebody else had made the tables."""
+        self.execute("PRAGMA application_id = 0")
 
     def tables(self) -> list[str]:
         found = {name for (name,) in self.rows("SELECT name FROM sqlite_master")}
@@ -151,6 +158,9 @@ class PostgresStore(Store):
     def execute(self, statement: str, *values: Any) -> None:
         with self.connected() as connection:
             connection.execute(statement.replace("?", "%s"), values or None)
+
+    def disown(self) -> None:
+        self.execute("COMMENT ON TABLE eval_runs IS NULL")
 
     def tables(self) -> list[str]:
         return [table for table in TABLES if self.rows(f"SELECT to_regclass('{table}')") != [(None,)]]
@@ -384,7 +394,7 @@ _OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> p
 # Whatever is made, changed or dropped changes a number of rows here, or which transaction wrote the last one.
 _CATALOG = " UNION ALL ".join(
     f"SELECT '{table}', count(*), max(xmin::text::bigint) FROM {table}"
-    for table in ("pg_class", "pg_attribute", "pg_depend", "pg_namespace", "kebab_eval_migrations")
+    for table in ("pg_class", "pg_attribute", "pg_depend", "pg_namespace", "pg_description")
 )
 
 

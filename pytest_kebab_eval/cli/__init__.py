@@ -133,9 +133,12 @@ _TABLE = {  # by what one wants to do: a command, its file, and what it does
         ("tag", "moving", "Name a run, such as baseline; without arguments, list tags."),
         ("prune", "moving", "Remove all but the newest runs of each suite and branch."),
         ("import", "importing", "Bring in a run from another system."),
-        ("export", "moving", "Write a run to a text file, to commit, compare or import."),
+        (
+            "export",
+            "moving",
+            "Write runs to a text file, to commit, compare or import.",
+        ),
         ("aggregate", "runs", "Compute the aggregates of runs again, and store them."),
-        ("store", "moving", "Prepare a PostgreSQL database to hold runs."),
     ),
     "Golden file": (
         ("validate", "golden", "Check the golden file against the database."),

@@ -1,4 +1,4 @@
-"""`kebab-eval export`, `tag`, `prune` and `store`: runs that move, get a name, or go."""
+"""`kebab-eval export`, `tag` and `prune`: runs that move, get a name, or go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from pytest_kebab_eval.cli import Subcommand
 from pytest_kebab_eval.cli.options import json_option, options, sources_from
 from pytest_kebab_eval.cli.output import print_json, print_line, tell, tell_warnings
 from pytest_kebab_eval.errors import InputError, SettingsError, StoreError
@@ -15,40 +14,41 @@ from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import (
     Address,
-    Made,
-    Room,
     backend_of,
     find_run,
+    find_runs,
     open_database,
     partial_words,
     shown_address,
 )
-from pytest_kebab_eval.store.exports import export_run
+from pytest_kebab_eval.store.exports import export_runs
 from pytest_kebab_eval.store.moving import find_prunable, set_tag
+from pytest_kebab_eval.store.sql import Room
 from pytest_kebab_eval.text import printable, shown_path
 
 # -- export --------------------------------------------------------------------------------------
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @options("db", "suite")
-def export(run: str, file: Path, **given: Any) -> None:
-    """Write a run to a text file, to commit, compare or import.
+def export(runs: tuple[str, ...], file: Path, **given: Any) -> None:
+    """Write runs to a text file, to commit, compare or import.
 
-    FILE ends in .jsonl or .jsonl.gz. The first line has the run's row, each other line a result as
-    it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it is. A
-    file that is no export is not replaced.
+    FILE ends in .jsonl or .jsonl.gz. For each run, a line has its row, and each line after that a result
+    as it is stored, by query id. Import kebab brings it back byte for byte, and --db takes the file as it
+    is. A file that is no export is not replaced.
     """
     sources = sources_from(**given)
     db = database_of(sources)
     with open_database(db) as database:
-        found = find_run(database, run, sources.read("suite"))
-        results = database.result_count(found.run_id)
-    export_run(db, found.run_id, file)
+        found = [run for name in runs for run in find_runs(database, name, sources.read("suite"))]
+    run_ids = list(dict.fromkeys(run.run_id for run in found))
+    results = export_runs(db, run_ids, file)
     print_line(shown_path(file))
-    tell(f"exported {counted(results, 'query')} of run {printable(found.run_id)}")
+    named = "run" if len(run_ids) == 1 else "runs"
+    tell(f"exported {counted(results, 'query')} of {named} {', '.join(map(printable, run_ids))}")
 
 
 # -- tag -----------------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def prune(keep: int, branches: tuple[str, ...], dry_run: bool, as_json: bool, **
     what = "would be removed" if dry_run else "removed"
     tell(f"{counted(len(found.to_remove), 'run')} {what} from {shown_address(db)}{kept}")
     if room and found.to_remove:
-        less, note = _megabytes(room.before - room.after), f"; {room.note}" if room.note else ""
-        tell(f"it takes {_megabytes(room.after)} now, {less} less than before{note}")
+        less = _megabytes(room.before - room.after)
+        tell(f"it takes {_megabytes(room.after)} now, {less} less than before")
 
 
 def _give_back_room(db: Address) -> Room | None:
@@ -174,35 +174,3 @@ def _give_back_room(db: Address) -> Room | None:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:,.1f} MB"
-
-
-# -- store ---------------------------------------------------------------------------------------
-
-_SAID = {
-    Made.NEW: "the tables are made in {}",
-    Made.UPDATED: "the tables of {} are brought up to date",
-    Made.AS_THEY_WERE: "{} has its tables already; nothing was changed",
-    Made.NOT_NEEDED: "{} is an SQLite file, which gets its tables when a run is recorded; nothing was done",
-}
-
-
-@click.group("store")
-def store() -> None:
-    """Prepare a PostgreSQL database to hold runs."""
-
-
-@store.command("init", cls=Subcommand)
-@options("db")
-def init(**given: Any) -> None:
-    """Make the tables, or bring those of an older version up to date.
-
-    May be called again: where nothing is to be done, nothing is. Tables that it did not make are refused, and
-    so are those of a newer version. What two roles must be granted is printed as SQL.
-    """
-    address = database_of(sources_from(**given))
-    backend = backend_of(address)
-    tell(_SAID[backend.make_tables()].format(shown_address(address)))
-    if grants := backend.grants():
-        tell("what a role that reads and judges needs, and one that records; make both, and give it to psql:")
-        for statement in grants:
-            print_line(statement)

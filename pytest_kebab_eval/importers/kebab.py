@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
+from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
 from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store import Address, backend_of
+from pytest_kebab_eval.store import Address, backend_of, open_database
 from pytest_kebab_eval.store.address import is_export
-from pytest_kebab_eval.store.exports import export_file, raw_run
-from pytest_kebab_eval.store.exports.lines import is_header
+from pytest_kebab_eval.store.exports import is_header
 from pytest_kebab_eval.store.recorder import check_names
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text.progress import Advancing, Progress
@@ -80,13 +80,17 @@ def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, in
     Where `run_id` or `suite` is None, that of the export is kept.
     """
     given: Json = {name: value for name, value in names.items() if value is not None}
-    file = export_file(path)
-    run = raw_run(file)._replace(**given)
-    check_names(run.run_id, run.suite)
-    backend_of(db).check_recordable(run.run_id)
-    with Progress("importing", len(file)) as progress:
-        backend_of(db).write_runs([run._replace(rows=Advancing(file, progress))])
-    return run.run_id, len(file)
+    with open_database(path) as export:
+        runs = [export.raw_run(run.run_id)._replace(**given) for run in export.runs()]
+        if len(runs) > 1 and "run_id" in given:
+            raise InputError(f"{export.name} has {len(runs)} runs; leave --run-id out, they keep their ids")
+        for run in runs:
+            check_names(run.run_id, run.suite)
+            backend_of(db).check_recordable(run.run_id)
+        count = sum(export.result_counts().values())
+        with Progress("importing", count) as progress:
+            backend_of(db).write_runs([run._replace(rows=Advancing(run.rows, progress)) for run in runs])
+    return ", ".join(run.run_id for run in runs), count
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""A store that is open for reading: its runs, and a run's results one at a time."""
+"""A database that is open for reading: its runs, a run's results in the order of their ids or by key."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -15,25 +16,16 @@ from pytest_kebab_eval.limits import CONFIG_DEPTH, FETCHED_BYTES, FETCHED_ROWS
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable, Value
 from pytest_kebab_eval.store.address import Address, shown_address
 from pytest_kebab_eval.store.corpus import Corpus
-from pytest_kebab_eval.store.results import decode_result, first_row, text_of
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.store.results import decode_result, text_of
+from pytest_kebab_eval.text import brief, printable
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 
 EVAL_TABLES = ("eval_runs", "eval_query_results")
 CORPUS_TABLES = ("documents", "chunks")
 TAGS_TABLE = "kebab_eval_tags"  # which is made when a run is first tagged, also in a database of kebab's
-READ_COLUMNS = {
-    "eval_runs": ("run_id", "suite", "config_snapshot_json", "aggregate_json", "commit_hash", "created_at"),
-    "eval_query_results": ("run_id", "query_id", "result_json"),
-    "documents": ("doc_id", "workspace_path"),
-    TAGS_TABLE: ("name", "run_id"),
-    "chunks": (
-        *("chunk_id", "doc_id", "text", "heading_path_json", "source_spans_json", "token_estimate"),
-        "chunker_version",
-    ),
-}
 RECORDED_KEY = "pytest_kebab_eval"  # of `config_snapshot_json`: how a run was recorded (`Recorded`)
 
+Row = tuple[Any, ...]
 Rows = Iterable[tuple[str, bytes]]  # query id, result_json
 
 
@@ -49,60 +41,66 @@ class RawRun(NamedTuple):
     rows: Rows
 
 
-class Database(ABC):
-    """The runs of one open store; each kind of store says how its rows are read."""
+class Connection(ABC):
+    """An open transaction. In statements `{schema}` stands before each table, and `?` for each value.
 
-    def __init__(self, address: Address, mask: Sequence[str] = ()) -> None:
-        self.address = address
-        self._mask = mask
-        self.warnings: list[str] = []
+    Text is read as its bytes: nothing is decoded or checked.
+    """
 
-    # -- rows as they are stored: text is bytes, nothing is decoded or checked -------------------------
+    AMONG: ClassVar[str]  # what stands after a column for: it has one of many values
+    BY_BYTES: ClassVar[str]  # what stands after a column to sort by its bytes
 
     @abstractmethod
-    def errors(self) -> AbstractContextManager[None]:
-        """Within it, an error of the store is a `DatabaseError`."""
+    def rows(self, statement: str, values: Sequence[Any] = (), *, are_many: bool = False) -> Iterable[Row]:
+        """What a statement gives; many rows are streamed."""
+
+    @abstractmethod
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; the number of rows that it changed."""
+
+    @abstractmethod
+    def execute_each(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement with each of these values."""
+
+    @abstractmethod
+    def many(self, values: Sequence[str]) -> Any:
+        """Many values as one, for `AMONG`."""
 
     @abstractmethod
     def columns(self, table: str) -> set[str]:
         """The names of a table's columns; none if there is no such table."""
 
     @abstractmethod
-    def select(self, table: str, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
-        """Columns of the rows of a table in which others have these values."""
+    def are_own(self) -> bool:
+        """Whether the tables were made here."""
 
     @abstractmethod
-    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Columns of the rows in which another has one of these values, in the table's order.
-
-        It is one statement, however many values there are.
-        """
-
-    def first(self, table: str, *columns: str, **equal: str) -> tuple[Any, ...] | None:
-        """The first row that `select` gives; None if there is none."""
-        return first_row(self.select(table, *columns, **equal))
+    def mark_as_own(self) -> None:
+        """Leave a mark that they were."""
 
     @abstractmethod
-    def has_rows(self, table: str) -> bool:
-        """Whether a table that is there has any row."""
+    def now(self) -> str:
+        """The time, as all who write to the store see it."""
 
-    def is_indexed(self, table: str, column: str) -> bool:  # noqa: ARG002  as far as a store has indexes
-        """Whether rows are found by the column without looking at all of them."""
-        return True
+    def first(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        return next(iter(self.rows(statement, values)), None)
 
-    @abstractmethod
-    def result_rows(self, run_id: str) -> Iterator[tuple[Any, Any]]:
-        """`query_id` and `result_json` of a run's results, in the order of their ids."""
 
-    @abstractmethod
-    def result_rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-        """`query_id` and `result_json` for a few queries, by their keys, in no particular order."""
+class Database:
+    """The runs of one open store."""
 
-    @abstractmethod
-    def result_counts(self) -> dict[str, int]:
-        """How many results each run has."""
-
-    # -- runs ------------------------------------------------------------------------------------------
+    def __init__(
+        self,
+        address: Address,
+        connection: Connection,
+        errors: Callable[[], AbstractContextManager[None]],
+        mask: Sequence[str] = (),
+    ) -> None:
+        self.address = address
+        self.warnings: list[str] = []
+        self._connection = connection
+        self._errors = errors  # within it, an error of the store is a `DatabaseError`
+        self._mask = mask
 
     @property
     def name(self) -> str:
@@ -113,6 +111,42 @@ class Database(ABC):
     def corpus(self) -> Corpus:
         """The documents and chunks, if the database has any."""
         return Corpus(self)
+
+    # -- rows as they are stored -----------------------------------------------------------------------
+
+    def columns(self, table: str) -> set[str]:
+        """The names of a table's columns; none if there is no such table."""
+        return self._connection.columns(table)
+
+    def select(self, table: str, *columns: str, **equal: str) -> Iterable[Row]:
+        """Columns of the rows of a table in which others have these values."""
+        if not all(map(can_hold, equal.values())):
+            return ()
+        where = f" WHERE {' AND '.join(f'{column} = ?' for column in equal)}" if equal else ""
+        statement = f"SELECT {', '.join(columns)} FROM {{schema}}{table}{where}"
+        are_many = not equal and table in CORPUS_TABLES
+        return self._connection.rows(statement, tuple(equal.values()), are_many=are_many)
+
+    def select_among(self, table: str, *columns: str, **among: Sequence[str]) -> Iterable[Row]:
+        """Columns of the rows in which another has one of these values, by one statement."""
+        ((column, values),) = among.items()
+        statement = (
+            f"SELECT {', '.join(columns)} FROM {{schema}}{table} WHERE {column} {self._connection.AMONG}"
+        )
+        return self._connection.rows(statement, (self._among(values),), are_many=True)
+
+    def _among(self, values: Sequence[str]) -> Any:
+        return self._connection.many([*filter(can_hold, values)])
+
+    def first(self, table: str, *columns: str, **equal: str) -> Row | None:
+        """The first row that `select` gives; None if there is none."""
+        return next(iter(self.select(table, *columns, **equal)), None)
+
+    def has_rows(self, table: str) -> bool:
+        """Whether a table that is there has any row."""
+        return self._connection.first(f"SELECT 1 FROM {{schema}}{table} LIMIT 1") is not None
+
+    # -- runs ------------------------------------------------------------------------------------------
 
     def runs(self) -> list[Run]:
         """All runs, without their configuration, in no particular order."""
@@ -188,8 +222,41 @@ class Database(ABC):
 
     # -- results ---------------------------------------------------------------------------------------
 
+    def result_rows(self, run_id: str) -> Iterable[Row]:
+        """`query_id` and `result_json` of a run's results, streamed in the order of the ids' bytes."""
+        by_bytes = self._connection.BY_BYTES
+        statement = (
+            "SELECT query_id, result_json FROM {schema}eval_query_results"
+            f" WHERE run_id = ? ORDER BY query_id {by_bytes}"
+        )
+        return self._connection.rows(statement, (run_id,), are_many=True) if can_hold(run_id) else ()
+
+    def rows(self, run_id: str, query_ids: Sequence[str] | None = None) -> Iterator[tuple[str, object]]:
+        """The ids and `result_json` of a run, streamed in the order of the ids' bytes.
+
+        With ids only theirs, by their keys, in no certain order.
+        """
+        if query_ids is None:
+            found = self.result_rows(run_id)
+        else:
+            statement = (
+                "SELECT query_id, result_json FROM {schema}eval_query_results"
+                f" WHERE run_id = ? AND query_id {self._connection.AMONG}"
+            )
+            found = self._connection.rows(statement, (run_id, self._among(query_ids)), are_many=True)
+        return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
+
+    def query_ids(self, run_id: str) -> list[str]:
+        """The ids of a run's results, in the order of their bytes."""
+        statement = (
+            "SELECT query_id FROM {schema}eval_query_results"
+            f" WHERE run_id = ? ORDER BY query_id {self._connection.BY_BYTES}"
+        )
+        found = self._connection.rows(statement, (run_id,), are_many=True)
+        return [text_of(query_id) for (query_id,) in found if query_id is not None]
+
     def results(self, run_id: str) -> Iterator[QueryResult | Unreadable]:
-        """The run's results, one at a time."""
+        """The run's results, one at a time, in the order of their ids."""
         for query_id, result_json in self.result_rows(run_id):
             if query_id is None:
                 yield Unreadable("NULL", "the row has no query_id")
@@ -198,40 +265,58 @@ class Database(ABC):
                 yield result if type(result) is QueryResult and result.error is None else _masked(result)
                 del result  # so that the next one is decoded into the same memory
 
-    def rows(self, run_id: str, query_ids: Sequence[str] | None = None) -> Iterator[tuple[str, object]]:
-        """The run's results as they are stored; with ids only theirs, by their keys, in no certain order."""
-        found = self.result_rows(run_id) if query_ids is None else self.result_rows_of(run_id, query_ids)
-        return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
-
     def results_of(self, run_id: str, query_ids: Sequence[str]) -> Iterator[QueryResult | Unreadable]:
         """The run's results of these queries, by one statement, in no certain order."""
         return (decode_row(query_id, row) for query_id, row in self.rows(run_id, query_ids))
-
-    def result_count(self, run_id: str) -> int:
-        (count,) = self.first("eval_query_results", "count(*)", run_id=run_id) or (0,)
-        return int(count)
 
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
         row = self.first("eval_query_results", "result_json", run_id=run_id, query_id=query_id)
         return None if row is None else decode_row(query_id, row[0])
 
+    def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
+        """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
+        with self._errors():
+            return self.result(run_id, query_id)
+
+    def result_count(self, run_id: str) -> int:
+        (count,) = self.first("eval_query_results", "count(*)", run_id=run_id) or (0,)
+        return int(count)
+
+    def result_counts(self) -> Counter[str]:
+        """How many results each run has."""
+        rows = self._connection.rows(
+            "SELECT run_id, count(*) FROM {schema}eval_query_results GROUP BY run_id"
+        )
+        return Counter({text_of(run_id): count for run_id, count in rows if run_id is not None})
+
     def holds(self, run_id: str, rows: Rows) -> bool:
         """Whether a run has these results, byte for byte, and no others; many are asked for at once."""
         count = 0
         for few in _few_at_a_time(rows):
-            there: dict[str, object] = {}
-            for query_id, result_json in self.rows(run_id, [query_id for query_id, _ in few]):
-                there.setdefault(query_id, result_json)
+            there = dict(self.rows(run_id, [query_id for query_id, _ in few]))
             if any(there.get(query_id) != result_json for query_id, result_json in few):
                 return False
             count += len(few)
         return count == self.result_count(run_id)
 
-    def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
-        """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
-        with self.errors():
-            return self.result(run_id, query_id)
+
+def can_hold(text: str) -> bool:
+    """Whether a text can be stored: it has no NUL, and no lone surrogate; one that cannot is in no table."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def check_text(text: str, what: str) -> None:
+    """An `InputError` that begins with `what` if a database cannot hold the text."""
+    if not can_hold(text):
+        raise InputError(
+            f"{what} '{brief(text, 60)}' cannot be recorded: databases hold no NUL character and nothing that"
+            " is not valid Unicode; give another"
+        )
 
 
 def _check_depth(value: Any, most: int) -> None:
@@ -269,8 +354,7 @@ class _RawRows:
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         as_text = self._database.plain_text
         for query_id, result_json in self._database.result_rows(self._run_id):
-            text = as_text(result_json, self._run_id)
-            yield as_text(query_id, self._run_id), text.encode()
+            yield as_text(query_id, self._run_id), as_text(result_json, self._run_id).encode()
 
 
 class _Snapshot(Value, frozen=True):
@@ -281,10 +365,9 @@ class _Snapshot(Value, frozen=True):
 
 def _recorded(config_json: object) -> Recorded:
     """How a run was recorded, if its configuration says; whatever else is there says nothing."""
-    stored = config_json.encode() if isinstance(config_json, str) else config_json
-    if isinstance(stored, bytes) and RECORDED_KEY.encode() in stored:
+    if isinstance(config_json, bytes) and RECORDED_KEY.encode() in config_json:
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return msgspec.json.decode(stored, type=_Snapshot).recorded
+            return msgspec.json.decode(config_json, type=_Snapshot).recorded
     return Recorded()
 
 

@@ -125,8 +125,7 @@ class ChunksLocated:
         """Read those of these documents that are not known."""
         wanted = [] if self.are_all else sorted({*doc_ids} - self._chunks.keys())
         for some in batches(wanted, PLACES_TOGETHER):
-            if not self._database.is_indexed("chunks", "doc_id"):
-                self._passes += 1  # over the whole table: without an SQL index, each statement is one
+            self._passes += 1  # over the whole table, where it has no SQL index
             if self._passes > _PASSES:
                 self.read_all()
                 return

@@ -17,9 +17,9 @@ from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
-from pytest_kebab_eval.store import RunIsThere, backend_of, has_run, open_database
+from pytest_kebab_eval.store import backend_of, has_run, open_database
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
-from pytest_kebab_eval.store.database import RECORDED_KEY
+from pytest_kebab_eval.store.database import RECORDED_KEY, check_text
 from pytest_kebab_eval.store.given import AnswerLike, HitLike
 from pytest_kebab_eval.store.journal import (
     Head,
@@ -32,6 +32,7 @@ from pytest_kebab_eval.store.journal import (
 from pytest_kebab_eval.store.new_chunks import to_chunk_rows
 from pytest_kebab_eval.store.plain import encode_json, error_text, id_text, in_words, is_unicode, to_stored
 from pytest_kebab_eval.store.results import decode_result
+from pytest_kebab_eval.store.sql import RunIsThere
 from pytest_kebab_eval.store.working_tree import working_tree
 from pytest_kebab_eval.text import brief, pattern, printable, safe_lines
 from pytest_kebab_eval.text.masking import mask_config, mask_text
@@ -219,7 +220,7 @@ class RunRecorder(Recording):
                 backend = backend_of(self.db)
                 is_dirty = self._tree.is_dirty_for(self.commit_hash, is_given=self._given_commit is not None)
                 config = self._as_stored(self.config) | _recorded(self._branch, is_dirty, self.partial)
-                run = Run(self.run_id, self.suite, config, self.commit_hash, created_at=backend.now())
+                run = Run(self.run_id, self.suite, config, self.commit_hash)
                 backend.write_run(run, rows, self._chunks)
             self.is_stored = True
         except RunIsThere as error:  # another recorder stored it meanwhile: there is nothing to go on with
@@ -330,7 +331,7 @@ class RunRecorder(Recording):
             raise InputError(f"query '{name}' is recorded twice in run {printable(self.run_id)}")
         if self.is_stored:
             raise InputError(f"run {printable(self.run_id)} is stored already, without query '{name}'")
-        backend_of(self.db).check_text(query_id, "the query id")
+        check_text(query_id, "the query id")
         rows.add(query_id, result_json)
         if self._progress is not None:
             self._progress.advance(errors=result.error is not None)

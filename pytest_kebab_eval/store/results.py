@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import lt
 from typing import Any
 
@@ -19,11 +18,6 @@ _FIRST_RANKS = list(range(1, 101))  # as ranks nearly always are
 def text_of(value: object) -> str:
     """A value of a row as text, however the connection gives it."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def first_row(rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...] | None:
-    """The first row; None if there is none."""
-    return next(iter(rows), None)
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:

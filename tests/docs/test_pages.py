@@ -21,10 +21,7 @@ NOT_RUN = {
         for command in (
             "pip install 'pytest-kebab-eval[postgres]'",
             "createdb --host db.example evals",
-            "createuser --host db.example kebab_reader",
-            "createuser --host db.example kebab_recorder",
-            "kebab-eval store init --db postgresql://db.example/evals | psql --host db.example evals",
-            "export KEBAB_EVAL_DB=postgresql://kebab_recorder@db.example/evals",
+            "export KEBAB_EVAL_DB=postgresql://db.example/evals",
             "pytest --kebab-record candidate",
             "pytest --kebab-run-a latest@main --kebab-run-b candidate",
         )

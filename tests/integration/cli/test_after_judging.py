@@ -98,6 +98,6 @@ def test_aggregates_that_were_stored_before_an_error_are_named(
     called = call("aggregate", "A", "A2", "B")
     assert called.code == 1
     assert called.lines[0].startswith("A: ")
-    assert "not stored in kebab.sqlite: another program is writing to it" in called.stderr
+    assert "not stored in kebab.sqlite: it is locked by another program" in called.stderr
     assert aggregate_of(project.database, "A")["total_queries"] == 2
     assert aggregate_of(project.database, "B") == {}

@@ -44,7 +44,7 @@ def test_the_help_lists_these_commands_and_no_other_by_what_one_wants_to_do() ->
     assert found == {
         "Start": ["init", "demo"],
         "Judge": ["compare", "report", "review"],
-        "Runs": ["runs", "tag", "prune", "import", "export", "aggregate", "store"],
+        "Runs": ["runs", "tag", "prune", "import", "export", "aggregate"],
         "Golden file": ["validate", "lock", "reanchor", "schema"],
         "Over time": ["history", "blame", "site"],
     }
@@ -144,7 +144,7 @@ def test_an_output_that_is_not_unicode_is_no_reason_to_crash(project: Project, c
         (["compare", "A", "B", "--db", "none.sqlite"], "there is no database none.sqlite"),
         (
             ["compare", "A", "B", "--db", "fixtures/golden_queries.yaml"],
-            "cannot be read as an SQLite database",
+            "it is no SQLite database",
         ),
         (["compare", "A", "B", "--golden", "none.yaml"], "none.yaml"),
         (["compare", "A", "B", "--gate", "hit@5 >> 1"], "bad gate"),

@@ -13,7 +13,6 @@ MISTYPED = ("postgresql//me:hunter2@db/evals", "postgres/me:hunter2@db")
 @pytest.mark.parametrize(
     "command",
     [
-        ("store", "init", ADDRESS),
         ("runs", ADDRESS),
         ("tag", ADDRESS, "x"),
         ("blame", ADDRESS),

@@ -25,7 +25,7 @@ EVENTS = {
     OTHER: "os.replace('other.sqlite', 'kebab.sqlite')",
     "made a FIFO": "os.unlink('kebab.sqlite'); os.mkfifo('kebab.sqlite')",
 }
-NOT_STORED = "the aggregates were not stored in kebab.sqlite"
+NOT_STORED = "the aggregates were not stored"
 HOOK = """
 import os, sqlite3
 from pathlib import Path
@@ -49,7 +49,9 @@ def after_judging(project: Project, event: str) -> Project:
 
 
 def errors(text: str) -> list[str]:
-    return re.findall(r"^ERROR: (.*)", text, re.MULTILINE)
+    return re.findall(
+        r"^ERROR: (.*)", text.replace(f"{NOT_STORED} in kebab.sqlite", NOT_STORED), re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("mode", MODES, ids=" ".join)
@@ -135,11 +137,11 @@ def test_a_fixture_whose_database_breaks_while_it_is_open_fails_in_one_line(proj
         "from pathlib import Path\n"
         "def test_it(kebab_query, kebab_result_b):\n    Path('kebab.sqlite').write_text('x' * 99999)\n"
     )
-    large = result(hit("c2", text="x" * 100_000))  # on pages that were not read yet
+    large = result(hit("c2", text="x" * 5_000_000))  # on pages that were not read yet
     found = {"q-001": result("c1"), "q-002": large}
     project.make_database(A=found, B=found)
     outcome = project.pytest()
-    assert "cannot be read as an SQLite database" in printed(outcome)
+    assert "it is no SQLite database" in printed(outcome)
     outcome.assert_outcomes(passed=3, errors=1)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ntpath
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from pytest_kebab_eval import files
 from pytest_kebab_eval.plugin import items
-from pytest_kebab_eval.store.sqlite.connections import _without_server, database_uri
 from tests.builders import result
 from tests.integration.conftest import GOLDEN, Project
 
@@ -50,17 +48,6 @@ def test_a_golden_file_on_another_drive_is_named_by_its_whole_path(
 def test_sqlite_takes_no_server_in_a_uri() -> None:
     with pytest.raises(sqlite3.OperationalError, match="invalid uri authority"):
         sqlite3.connect("file://server/share/kebab.sqlite?mode=ro", uri=True)
-
-
-def test_the_server_of_a_share_is_a_part_of_the_path() -> None:
-    assert _without_server("file://server/share/kebab.sqlite") == "file:////server/share/kebab.sqlite"
-    assert _without_server("file:///C:/kebab.sqlite") == "file:///C:/kebab.sqlite"
-
-
-def test_sqlite_opens_a_path_that_begins_with_two_slashes(project: Project) -> None:
-    uri = database_uri(project.database, "mode=ro")
-    with closing(sqlite3.connect(uri.replace("file:///", "file:////", 1), uri=True)) as connection:
-        assert connection.execute("SELECT count(*) FROM eval_runs").fetchone() != (0,)
 
 
 # -- names that are alike in any case ------------------------------------------------------------

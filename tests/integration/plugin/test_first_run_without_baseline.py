@@ -198,7 +198,7 @@ def test_a_baseline_database_that_is_broken_is_still_wrong_use(project: Project)
     (project.path / "base.sqlite").write_text("not a database, " * 100, encoding="utf-8")
     outcome = project.pytest(PASS, "--kebab-db-a=base.sqlite")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
-    outcome.stderr.fnmatch_lines(["ERROR: base.sqlite cannot be read as an SQLite database*"])
+    outcome.stderr.fnmatch_lines(["ERROR: cannot read the database base.sqlite: *"])
 
 
 def test_a_baseline_database_of_something_else_is_still_wrong_use(project: Project) -> None:

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_kebab_eval import InputError, RunRecorder
-from pytest_kebab_eval.store import Made, backend_of
-from pytest_kebab_eval.store.postgres import tables
-from pytest_kebab_eval.store.sqlite.tables import FIRST_CHUNKS_SCHEMA
+from pytest_kebab_eval import RunRecorder
 from tests.builders import Json
 from tests.integration.conftest import Project, call
-from tests.stores import PostgresStore, SqliteStore, Store
+from tests.stores import Store
 
 DOCUMENTS = [f"d{number}" for number in range(6)]
 # The golden file expects what v1 calls dN-2: the lines 11 to 20. To v2, dN-2 is the lines 5 to 8.
@@ -34,19 +31,6 @@ def record(store: Store, run_id: str, version: str, given: Sequence[Json] | None
     with RunRecorder(store.db, run_id=run_id, config={"chunker_version": version}, chunks=given) as run:
         for doc in DOCUMENTS:
             run.record(f"q-{doc}", hits=[(f"{doc}-{found}", doc)])
-
-
-def make_older(store: Store) -> None:
-    """The table as recorders made it before: an id has room for one chunk."""
-    if isinstance(store, SqliteStore):
-        store.execute("ALTER TABLE chunks RENAME TO newer")
-        store.execute(FIRST_CHUNKS_SCHEMA)
-        store.execute("INSERT INTO chunks SELECT * FROM newer")
-        store.execute("DROP TABLE newer")
-    else:
-        store.execute("ALTER TABLE chunks DROP CONSTRAINT chunks_chunk_id_chunker_version_key")
-        store.execute("ALTER TABLE chunks ADD PRIMARY KEY (chunk_id)")
-        store.execute("DELETE FROM kebab_eval_migrations WHERE version > 1")
 
 
 @pytest.mark.parametrize("found", [2, 3], ids=["lost", "kept"])
@@ -80,50 +64,6 @@ def test_the_recorder_keeps_the_rows_of_both_chunkers(project: Project, store: S
     assert store.rows(counted) == [("v1", 12), ("v2", 18)]
     record(store, "B2", "v2", chunks(V1))  # those of a version are replaced by the next of that version
     assert store.rows(counted) == [("v1", 12), ("v2", 12)]
-
-
-def test_an_older_file_of_ours_is_changed_and_keeps_all_of_its_rows(project: Project) -> None:
-    store = SqliteStore(project.path / "own.sqlite")
-    record(store, "A", "v1", chunks(V1))
-    make_older(store)
-    before = store.rows("SELECT * FROM chunks ORDER BY chunk_id")
-    record(store, "B", "v2", chunks(V2))
-    assert store.rows("SELECT * FROM chunks WHERE chunker_version = 'v1' ORDER BY chunk_id") == before
-    assert store.rows("SELECT count(*) FROM chunks WHERE chunker_version = 'v2'") == [(18,)]
-    assert store.tables() == ["eval_runs", "eval_query_results", "documents", "chunks"]
-
-
-def test_an_older_file_is_read_as_it_is_and_left_so(project: Project) -> None:
-    store = SqliteStore(project.path / "own.sqlite")
-    record(store, "A", "v1", chunks(V1))
-    make_older(store)
-    record(store, "B", "v2", None, found=1)
-    before = store.dump()["chunks"], store.rows("SELECT sql FROM sqlite_master WHERE name = 'chunks'")
-    project.write_golden(*GOLDEN)
-    project.pytest(f"--kebab-db={store.db}", "--kebab-no-store")
-    assert (
-        store.dump()["chunks"],
-        store.rows("SELECT sql FROM sqlite_master WHERE name = 'chunks'"),
-    ) == before
-
-
-def test_older_tables_of_a_server_are_refused_with_the_command_that_changes_them(
-    project: Project,
-    postgres: PostgresStore,
-) -> None:
-    record(postgres, "A", "v1", chunks(V1))
-    make_older(postgres)
-    with pytest.raises(InputError) as refusal:
-        record(postgres, "B", "v2", chunks(V2))
-    assert str(refusal.value).endswith(
-        "are of version 1, in which a chunk would replace that of another chunker with the same id;"
-        " bring them up to date with kebab-eval store init"
-    )
-    called = call("store", "init", "--db", postgres.db)
-    assert (called.code, backend_of(postgres.address).make_tables()) == (0, Made.AS_THEY_WERE)
-    record(postgres, "B", "v2", chunks(V2))
-    assert postgres.rows("SELECT count(*) FROM chunks") == [(30,)]
-    assert postgres.rows("SELECT max(version) FROM kebab_eval_migrations") == [(len(tables.MIGRATIONS),)]
 
 
 # -- naming what is lacking ------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_a_server_that_is_gone_is_a_usage_error(project: Project) -> None:
             "kebab_reader",
             PASSWORD,
             "postgres",
-            "has no table eval_runs and no table eval_query_results; make them",
+            "has no table eval_runs and no table eval_query_results; is it",
         ),
         ("nobody", PASSWORD, "evals", "permission denied for table eval_runs; see docs/postgres.md"),
     ],
@@ -136,12 +136,10 @@ def test_a_database_that_is_locked_even_for_reading_is_a_usage_error(
     lock = "LOCK TABLE eval_runs IN ACCESS EXCLUSIVE MODE"
     code, text = gate_while(project, own_server, "kebab_reader", lock)
     assert code == USAGE
-    assert "is locked by another program, also for reading; try again when it is done" in sentence(text)
+    assert "it is locked by another program; try again when it is done" in sentence(text)
 
 
-@pytest.mark.parametrize(
-    "cut_at", [b"FETCH FORWARD", b"max(octet_length", b'FROM "public".eval_runs', b"pg_class"]
-)
+@pytest.mark.parametrize("cut_at", [b"FETCH FORWARD", b'FROM "public".eval_runs', b"pg_class"])
 def test_a_connection_lost_while_reading_is_a_usage_error(
     project: Project, own_server: OwnServer, cut_at: bytes
 ) -> None:
@@ -199,7 +197,7 @@ def test_a_run_that_another_program_holds_is_an_error_in_the_summary(
     hold = "SELECT * FROM eval_runs WHERE run_id = 'B' FOR UPDATE"
     code, text = gate_while(project, own_server, "kebab_recorder", hold)
     assert code == FAILED
-    assert "another program is writing to it; try again when it is done" in sentence(text)
+    assert "it is locked by another program; try again when it is done" in sentence(text)
     assert own_server.aggregate_of("A") == {}
 
 
@@ -283,7 +281,7 @@ def test_where_the_commit_is_lost_the_error_says_that_the_run_may_be_there(
         cutting(own_server.server.port, b"COMMIT\0", late=late) as proxy,
         pytest.raises(
             StoreError,
-            match="was lost while run 'new' was committed; see with kebab-eval runs whether it is there",
+            match="was lost while the run was committed; see with kebab-eval runs whether it is there",
         ),
     ):
         record(own_server.as_role("kebab_recorder", port=proxy.port))
@@ -296,14 +294,14 @@ def test_a_session_whose_role_may_not_record_is_a_usage_error(
 ) -> None:
     code, text = session_that_records(project, own_server.as_role("kebab_reader"))
     assert code == USAGE
-    assert "the role may not insert into eval_runs and eval_query_results; see docs/postgres.md" in text
+    assert "permission denied for table eval_runs; see docs/postgres.md" in text
 
 
 def test_a_session_that_loses_the_server_while_recording_fails(
     project: Project, own_server: OwnServer
 ) -> None:
     before = own_server.dump()
-    with cutting(own_server.server.port, b'COPY "public".eval_query_results') as proxy:
+    with cutting(own_server.server.port, b"q-001") as proxy:
         code, text = session_that_records(project, own_server.as_role("kebab_recorder", port=proxy.port))
     assert code == FAILED
     assert re.search(
@@ -318,7 +316,7 @@ def test_an_import_that_loses_the_server_has_nothing_of_the_run(
     results = tmp_path / "r.jsonl"
     results.write_text('{"query_id": "q1", "hits_top_k": []}\n')
     before = own_server.dump()
-    with cutting(own_server.server.port, b'COPY "public".eval_query_results') as proxy:
+    with cutting(own_server.server.port, b'"hits_top_k": []') as proxy:
         db = own_server.as_role("kebab_recorder", port=proxy.port)
         called = call("import", "kebab", "--results", results, "--db", db, "--run-id", "new")
     assert called.code == 1

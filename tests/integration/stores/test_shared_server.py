@@ -15,7 +15,7 @@ from pytest_kebab_eval import DatabaseError, InputError, RunRecorder, StoreError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import backend_of, open_database, to_address, write_aggregates
 from tests.integration.conftest import Project, call
-from tests.integration.stores.conftest import OwnServer, documented_grants
+from tests.integration.stores.conftest import OwnServer
 from tests.stores import PostgresServer, PostgresStore, demoted, free_port
 
 ALL_TAKEN = "all connections that the server or its pool allows are taken; try again, or allow more"
@@ -33,11 +33,6 @@ def runs_of(db: str) -> list[str]:
 
 
 # -- roles -----------------------------------------------------------------------------------------
-
-
-def test_store_init_prints_the_grants_that_the_docs_have(own_server: OwnServer) -> None:
-    printed = call("store", "init", "--db", own_server.db)
-    assert [line.rstrip(";") for line in printed.lines] == documented_grants()
 
 
 def limit(own_server: OwnServer, setting: str) -> str:
@@ -60,18 +55,16 @@ def test_a_role_that_is_read_only_writes_nothing_and_is_told_so(own_server: OwnS
 
 
 def test_a_statement_that_takes_longer_than_the_role_may_is_named(own_server: OwnServer) -> None:
-    def rows() -> Iterator[tuple[str, bytes]]:
-        yield "q-001", b"{}"
-        time.sleep(0.6)
-
     db = limit(own_server, "statement_timeout = 500")
     run = Run(run_id="new", suite="s", created_at="2026-01-01T00:00:00Z")
     expected = (
         "the run was not recorded in .*: canceling statement due to statement timeout; let the role take"
         " longer, with ALTER ROLE … SET statement_timeout, or try again"
     )
-    with pytest.raises(StoreError, match=expected):
-        backend_of(to_address(db)).write_run(run, rows())
+    with own_server.connected() as other, other.transaction():
+        other.execute("LOCK TABLE eval_runs IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreError, match=expected):
+            backend_of(to_address(db)).write_run(run, [("q-001", b"{}")])
     assert runs_of(db) == ["A", "B"]
 
 

@@ -13,7 +13,7 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reading import read_evidence
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
+from pytest_kebab_eval.store import Database
 from tests.builders import Json, hit, line, make_database, query, result, stored_hit, write_golden
 
 LONG = "It has many rooms. " * 20
@@ -115,14 +115,14 @@ def test_more_failing_queries_are_not_more_statements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    for name in ("select", "select_among", "result_rows_of"):
-        plain = getattr(SqliteDatabase, name)
+    for name in ("select", "select_among"):
+        plain = getattr(Database, name)
 
-        def counting(self: SqliteDatabase, table: str, *args: Any, _plain: Any = plain, **more: Any) -> Any:
+        def counting(self: Database, table: str, *args: Any, _plain: Any = plain, **more: Any) -> Any:
             asked.append(table)
             return _plain(self, table, *args, **more)
 
-        monkeypatch.setattr(SqliteDatabase, name, counting)
+        monkeypatch.setattr(Database, name, counting)
 
     def statements(count: int) -> int:
         directory = tmp_path / str(count)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,7 @@ from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import MatchMode, QueryResult, Span
 from pytest_kebab_eval.scoring.facts import with_lookahead
-from pytest_kebab_eval.store import open_database
-from pytest_kebab_eval.store.sqlite.tables import SqliteDatabase
+from pytest_kebab_eval.store import Database, open_database
 from tests.builders import answer, golden, hit, line, make_database, result
 
 DOCUMENTS = 100
@@ -35,18 +34,18 @@ def path(tmp_path: Path) -> Path:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How many values each look-up among chunks is for; `all` for one of the whole table."""
     asked: list[str] = []
-    among, whole = SqliteDatabase.select_among, SqliteDatabase.select
+    among, whole = Database.select_among, Database.select
 
-    def select_among(self: Any, table: str, *columns: str, **given: Sequence[str]) -> Iterator[Any]:
+    def select_among(self: Any, table: str, *columns: str, **given: Sequence[str]) -> Iterable[Any]:
         asked.extend(str(len(values)) for values in given.values() if table == "chunks")
         return among(self, table, *columns, **given)
 
-    def select(self: Any, table: str, *columns: str, **equal: str) -> Iterator[Any]:
+    def select(self: Any, table: str, *columns: str, **equal: str) -> Iterable[Any]:
         asked.extend(["all"] if table == "chunks" and "source_spans_json" in columns else [])
         return whole(self, table, *columns, **equal)
 
-    monkeypatch.setattr(SqliteDatabase, "select_among", select_among)
-    monkeypatch.setattr(SqliteDatabase, "select", select)
+    monkeypatch.setattr(Database, "select_among", select_among)
+    monkeypatch.setattr(Database, "select", select)
     return asked
 
 

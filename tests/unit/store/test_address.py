@@ -156,7 +156,7 @@ def said(db: str) -> str:
             texts.append(action(db))
         except KebabEvalError as error:
             texts += [str(error), repr(error), repr(error.__cause__), str(error.__context__ and "")]
-    for arguments in (("runs",), ("store", "init"), ("compare", "a", "b")):
+    for arguments in (("runs",), ("compare", "a", "b")):
         called = call(*arguments, "--db", db)
         texts += [called.stdout, called.stderr]
     return "\n".join(texts)
@@ -238,9 +238,9 @@ def test_a_password_of_the_environment_is_not_said(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_psycopg_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_kebab_eval.store.postgres import connections
+    from pytest_kebab_eval.store import postgres
 
-    monkeypatch.setattr(connections, "psycopg", None)
+    monkeypatch.setattr(postgres, "psycopg", None)
     expected = (
         "postgresql://gate@db.example:5433/evals is read with psycopg 3, which is not installed here;"
         " install it with: pip install 'pytest-kebab-eval[postgres]'"
@@ -250,4 +250,3 @@ def test_without_psycopg_one_sentence_says_what_to_install(monkeypatch: pytest.M
     with pytest.raises(InputError) as caught, RunRecorder(ADDRESS, run_id="r"):
         pass
     assert str(caught.value) == expected
-    assert call("store", "init", "--db", ADDRESS).stderr == f"kebab-eval: {expected}\n"

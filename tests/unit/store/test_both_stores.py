@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from pytest_kebab_eval import (
 from pytest_kebab_eval.errors import DatabaseError, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import QueryResult, Run, Unreadable
 from pytest_kebab_eval.store import backend_of, find_run, open_database, write_aggregates
-from pytest_kebab_eval.store import database as database_module
 from tests.builders import result, write_golden
 from tests.stores import Store
 
@@ -183,40 +181,6 @@ def test_results_are_kept_byte_for_byte(store: Store) -> None:
         assert database.holds("a", [("q1", text.encode())])
         assert not database.holds("a", [("q1", text.encode() + b" ")])
         assert not database.holds("a", [])
-
-
-def test_many_results_are_compared_by_few_statements(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.make(a={f"q{number}": result(f"c{number}") for number in range(5)})
-    monkeypatch.setattr(database_module, "FETCHED_ROWS", 2)
-    asked = []
-    with open_database(store.address) as database:
-        rows = [*database.raw_run("a").rows]
-        read = database.result_rows_of
-
-        def counted(run_id: str, query_ids: Sequence[str]) -> Iterator[tuple[Any, Any]]:
-            asked.append([*query_ids])
-            return read(run_id, query_ids)
-
-        monkeypatch.setattr(database, "result_rows_of", counted)
-        assert database.holds("a", rows[::-1])
-        assert asked == [["q4", "q3"], ["q2", "q1"], ["q0"]]
-        assert not database.holds("a", rows[1:])
-        assert not database.holds("a", [*rows[:4], ("q4", b"{}")])
-        assert not database.holds("a", [*rows[:4], ("q9", rows[4][1])])
-
-
-def test_results_that_do_not_fit_into_memory_together_are_read_one_by_one(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.make(a={f"q{number}": result(f"c{number}") for number in range(5)})
-    wanted = ["q4", "q0", "q2", "none"]
-    with open_database(store.address) as database:
-        together = dict(database.rows("a", wanted))
-        monkeypatch.setattr("pytest_kebab_eval.store.postgres.reading.FETCHED_BYTES", 1)
-        assert dict(database.rows("a", wanted)) == together
-        assert sorted(together) == ["q0", "q2", "q4"]
-        assert dict(database.rows("a", ["none"])) == {}
-        assert len([*database.results("a")]) == 5
 
 
 def test_reading_sees_one_state_while_others_write(store: Store) -> None:

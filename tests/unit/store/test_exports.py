@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from pytest_kebab_eval.errors import DatabaseError, InputError, NoDatabase
 from pytest_kebab_eval.importers.kebab import import_export
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.store import RunRecorder, open_database, write_aggregates
-from pytest_kebab_eval.store.exports import export_run, lines
-from pytest_kebab_eval.store.exports.lines import read_row, write_row
+from pytest_kebab_eval.store import RunRecorder, find_runs, open_database, write_aggregates
+from pytest_kebab_eval.store.exports import export_runs, read_row, write_row
 from tests.builders import make_database, result
 from tests.stores import Store
 
@@ -61,15 +60,15 @@ NAMES = ["run.jsonl", "run.jsonl.gz", "RUN.JSONL.GZ"]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_comes_back_byte_for_byte(tmp_path: Path, odd: Path, name: str) -> None:
     path = tmp_path / name
-    export_run(odd, "a", path)
+    export_runs(odd, ["a"], path)
     assert import_export(path, tmp_path / "new.sqlite") == ("a", len(ODD))
     assert contents(tmp_path / "new.sqlite", "a") == contents(odd, "a")
 
 
 def test_a_run_comes_back_to_a_store_of_each_kind(tmp_path: Path, odd: Path, store: Store) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl")
+    export_runs(odd, ["a"], tmp_path / "run.jsonl")
     import_export(tmp_path / "run.jsonl", store.address)
-    export_run(store.address, "a", tmp_path / "again.jsonl")
+    export_runs(store.address, ["a"], tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "run.jsonl").read_bytes()
 
 
@@ -85,7 +84,7 @@ def test_any_row_comes_back(query_id: str, text: str) -> None:
 
 def test_an_export_is_the_same_each_time_and_plain_where_it_can_be(tmp_path: Path, odd: Path) -> None:
     for name in ("one.jsonl.gz", "two.jsonl.gz", "plain.jsonl"):
-        export_run(odd, "a", tmp_path / name)
+        export_runs(odd, ["a"], tmp_path / name)
     assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "two.jsonl.gz").read_bytes()
     lines = (tmp_path / "plain.jsonl").read_text("utf-8").split("\n")
     assert gzip.decompress((tmp_path / "one.jsonl.gz").read_bytes()).decode() == "\n".join(lines)
@@ -95,7 +94,7 @@ def test_an_export_is_the_same_each_time_and_plain_where_it_can_be(tmp_path: Pat
 
 
 def test_a_run_gets_another_name_where_one_is_given(tmp_path: Path, odd: Path) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl")
+    export_runs(odd, ["a"], tmp_path / "run.jsonl")
     names = {"run_id": "other", "suite": "nightly", "commit_hash": "abc"}
     import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", **names)
     (row, _) = contents(tmp_path / "new.sqlite", "other")
@@ -104,7 +103,7 @@ def test_a_run_gets_another_name_where_one_is_given(tmp_path: Path, odd: Path) -
 
 @pytest.mark.parametrize("name", ["latest", "tag:x", "x,y"])
 def test_a_way_to_name_runs_is_no_name_for_one(tmp_path: Path, odd: Path, name: str) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl")
+    export_runs(odd, ["a"], tmp_path / "run.jsonl")
     with pytest.raises(InputError, match=f"'{name}' is a way to name runs"):
         import_export(tmp_path / "run.jsonl", tmp_path / "new.sqlite", run_id=name)
     assert not (tmp_path / "new.sqlite").exists()
@@ -113,7 +112,7 @@ def test_a_way_to_name_runs_is_no_name_for_one(tmp_path: Path, odd: Path, name: 
 def test_what_looks_like_a_secret_is_masked(tmp_path: Path) -> None:
     config = {"chunker_version": "v1", "api_key": "sk-1234567890abcdef1234567890"}
     db = make_database(tmp_path / "db.sqlite", config=config, a={"q1": result("c1")})
-    export_run(db, "a", tmp_path / "run.jsonl")
+    export_runs(db, ["a"], tmp_path / "run.jsonl")
     text = (tmp_path / "run.jsonl").read_text("utf-8")
     assert "sk-1234567890" not in text
     assert "***" in text
@@ -132,7 +131,7 @@ def test_an_export_gives_the_results_that_the_database_gives(names: set[str], en
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, f"run{ending}")
         db = make_database(Path(directory, "db.sqlite"), a={name: result(f"c-{name}") for name in names})
-        export_run(db, "a", path)
+        export_runs(db, ["a"], path)
         with open_database(db) as stored, open_database(path) as exported:
             assert [*exported.results("a")] == [*stored.results("a")]
             for name in (*names, "no such query", ""):
@@ -146,7 +145,7 @@ def test_an_export_gives_the_results_that_the_database_gives(names: set[str], en
 
 
 def test_an_export_has_no_other_run(tmp_path: Path, odd: Path) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl")
+    export_runs(odd, ["a"], tmp_path / "run.jsonl")
     with open_database(tmp_path / "run.jsonl") as database:
         assert [*database.results("b")] == []
         assert [*database.rows("b"), *database.rows("b", ["q1"])] == []
@@ -161,7 +160,7 @@ def test_an_export_has_no_other_run(tmp_path: Path, odd: Path) -> None:
 
 
 def test_aggregates_of_an_export_are_not_stored(tmp_path: Path, odd: Path) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl")
+    export_runs(odd, ["a"], tmp_path / "run.jsonl")
     before = (tmp_path / "run.jsonl").read_bytes()
     write_aggregates({(tmp_path / "run.jsonl", "a"): b"{}", (odd, "a"): b'{"mrr": 2}'})
     assert (tmp_path / "run.jsonl").read_bytes() == before
@@ -175,6 +174,19 @@ def test_nothing_is_recorded_into_an_export(tmp_path: Path) -> None:
     assert not (tmp_path / "run.jsonl").exists()
 
 
+def test_several_runs_of_a_file_are_replicates(tmp_path: Path) -> None:
+    db = make_database(
+        tmp_path / "db.sqlite", a={"q1": result("c1")}, b={}, c={"q1": result("c2"), "q2": "x"}
+    )
+    assert export_runs(db, ["a", "b", "c"], tmp_path / "runs.jsonl.gz") == 3
+    with open_database(db) as stored, open_database(tmp_path / "runs.jsonl.gz") as exported:
+        assert find_runs(exported, "a,c") == find_runs(stored, "a,c")
+        assert [*exported.results("c")] == [*stored.results("c")]
+        assert exported.result_counts() == {"a": 1, "c": 2}
+    assert import_export(tmp_path / "runs.jsonl.gz", tmp_path / "new.sqlite") == ("a, b, c", 3)
+    assert contents(tmp_path / "new.sqlite", "c") == contents(db, "c")
+
+
 # -- files that are wrong ------------------------------------------------------------------------
 
 
@@ -182,28 +194,28 @@ def test_a_file_that_is_no_export_stays(tmp_path: Path, odd: Path) -> None:
     for name in ("golden.jsonl", "golden.jsonl.gz"):
         (tmp_path / name).write_bytes(b'{"id": "q1"}\n')
         with pytest.raises(InputError, match="is there already and is no exported run; name another file"):
-            export_run(odd, "a", tmp_path / name)
+            export_runs(odd, ["a"], tmp_path / name)
         assert (tmp_path / name).read_bytes() == b'{"id": "q1"}\n'
 
 
 def test_an_export_is_replaced(tmp_path: Path, odd: Path) -> None:
     path = tmp_path / "run.jsonl.gz"
-    export_run(odd, "a", path)
+    export_runs(odd, ["a"], path)
     before = path.read_bytes()
-    export_run(odd, "a", path)
+    export_runs(odd, ["a"], path)
     assert path.read_bytes() == before
 
 
 def test_an_export_that_cannot_be_is_refused(tmp_path: Path, odd: Path) -> None:
     with pytest.raises(InputError, match="must end in"):
-        export_run(odd, "a", tmp_path / "run.txt")
+        export_runs(odd, ["a"], tmp_path / "run.txt")
     assert not [*tmp_path.glob("r*")]
 
 
 def test_a_run_with_a_value_that_is_no_text_leaves_nothing(tmp_path: Path) -> None:
     db = make_database(tmp_path / "db.sqlite", a={"q1": result("c1"), "q2": b"\xff"})
     with pytest.raises(InputError, match="not text"):
-        export_run(db, "a", tmp_path / "run.jsonl")
+        export_runs(db, ["a"], tmp_path / "run.jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["db.sqlite"]
 
 
@@ -242,7 +254,7 @@ def test_an_export_that_is_not_there_is_named(tmp_path: Path) -> None:
 )
 def test_a_damaged_export_is_one_sentence(tmp_path: Path, odd: Path, change: Any, message: str) -> None:
     path = tmp_path / "run.jsonl"
-    export_run(odd, "a", path)
+    export_runs(odd, ["a"], path)
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
     with pytest.raises(DatabaseError, match=message) as error:
         read_all(path)
@@ -251,7 +263,7 @@ def test_a_damaged_export_is_one_sentence(tmp_path: Path, odd: Path, change: Any
 
 def test_packed_data_that_is_cut_off_is_one_sentence(tmp_path: Path, odd: Path) -> None:
     path = tmp_path / "run.jsonl.gz"
-    export_run(odd, "a", path)
+    export_runs(odd, ["a"], path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DatabaseError, match="is damaged gzip data, or was cut off"):
         read_all(path)
@@ -263,9 +275,9 @@ def test_packed_data_that_is_cut_off_is_one_sentence(tmp_path: Path, odd: Path) 
 def test_packed_data_that_grows_too_far_is_refused(
     tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl.gz")
-    monkeypatch.setattr(lines, "UNPACKED_FREELY", 100)
-    monkeypatch.setattr(lines, "UNPACKED_RATIO", 0)
+    export_runs(odd, ["a"], tmp_path / "run.jsonl.gz")
+    monkeypatch.setattr("pytest_kebab_eval.store.exports.UNPACKED_FREELY", 100)
+    monkeypatch.setattr("pytest_kebab_eval.store.exports.UNPACKED_RATIO", 0)
     with pytest.raises(DatabaseError, match="unpacks to more than 0 times its size"):
         read_all(tmp_path / "run.jsonl.gz")
 
@@ -273,7 +285,7 @@ def test_packed_data_that_grows_too_far_is_refused(
 def test_nothing_is_left_of_an_export_that_was_read(
     tmp_path: Path, odd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export_run(odd, "a", tmp_path / "run.jsonl")
+    export_runs(odd, ["a"], tmp_path / "run.jsonl")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     read_all(tmp_path / "run.jsonl")
@@ -282,7 +294,7 @@ def test_nothing_is_left_of_an_export_that_was_read(
 
 def test_an_export_that_is_damaged_is_not_imported_in_part(tmp_path: Path, odd: Path) -> None:
     path = tmp_path / "run.jsonl"
-    export_run(odd, "a", path)
+    export_runs(odd, ["a"], path)
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     with pytest.raises(DatabaseError, match="9 of 10 results"):
         import_export(path, tmp_path / "new.sqlite")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval import RunRecorder, StoreError
+from pytest_kebab_eval import KebabEvalError, RunRecorder
 from tests.builders import dump, make_database, result
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
@@ -40,7 +40,7 @@ def test_a_file_beside_the_database_that_cannot_be_written_is_a_store_error(
 ) -> None:
     db = make_database(tmp_path / "eval.sqlite", old={"q1": result("c1")})
     before = dump(db)
-    with files_of_at_most(100), pytest.raises(StoreError, match="File too large"):
+    with files_of_at_most(100), pytest.raises(KebabEvalError, match=r"disk I/O error|File too large"):
         record(db, text)
     assert dump(db) == before
     assert [path.name for path in tmp_path.iterdir()] == ["eval.sqlite"]

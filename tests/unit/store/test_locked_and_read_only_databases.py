@@ -116,7 +116,7 @@ def test_a_database_locked_for_reading_is_said_to_be_locked(
     path = make_database(tmp_path / "k.sqlite", a={})
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(DatabaseError, match=r"k\.sqlite is locked by another program"):
+        with pytest.raises(DatabaseError, match=r"k\.sqlite: it is locked by another program"):
             run_ids(path)
     assert run_ids(path) == ["a"]
 
@@ -202,6 +202,6 @@ def test_a_file_that_may_not_be_read_is_a_database_error(open_dir: Path) -> None
     path.chmod(0)
     with (
         without_privileges(),
-        pytest.raises(DatabaseError, match=r"cannot open .*k\.sqlite: Permission denied"),
+        pytest.raises(DatabaseError, match=r"cannot read the database .*k\.sqlite: Permission denied"),
     ):
         run_ids(path)

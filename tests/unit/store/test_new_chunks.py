@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -14,7 +12,7 @@ import pytest
 
 from pytest_kebab_eval import InputError, RunRecorder, compare_runs
 from pytest_kebab_eval.store import open_database
-from tests.builders import Json, dump, make_database, result, write_golden
+from tests.builders import Json, write_golden
 from tests.unit.store.conftest import rows
 
 LINES = {"chunk_id": "c1", "doc_id": "d1", "path": "notes/a.md", "start": 3, "end": 9, "text": "Rotate them."}
@@ -93,11 +91,6 @@ def test_the_version_is_that_of_the_config_also_if_it_is_learnt_while_recording(
         run.record("q1", ["c1"])
         run.config["chunker_version"] = "v7"
     assert rows(db, "SELECT chunker_version FROM chunks") == [("v7",)]
-
-
-def test_without_chunks_there_are_no_such_tables(db: Path) -> None:
-    record(db, None)
-    assert rows(db, "SELECT name FROM sqlite_master WHERE name IN ('documents', 'chunks')") == []
 
 
 def test_a_run_that_raises_leaves_no_chunks(db: Path) -> None:
@@ -227,24 +220,3 @@ def test_runs_of_two_chunkers_are_matched_by_their_recorded_spans(tmp_path: Path
 )
 def test_a_chunk_that_cannot_be_is_refused_with_its_position(db: Path, chunk: Any, message: str) -> None:
     assert refusal(db, LINES, chunk) == message
-
-
-@pytest.mark.parametrize("corpus", [None, {"c1": ("d1", [])}], ids=["runs of another program", "its chunks"])
-def test_a_database_from_elsewhere_keeps_its_chunks(db: Path, corpus: Any) -> None:
-    make_database(db, corpus=corpus, old={"q1": result("c1")})
-    before = dump(db)
-    with pytest.raises(InputError) as caught, RunRecorder(db, chunks=[LINES]):
-        pytest.fail("the block was entered")
-    assert str(caught.value).endswith(
-        "eval.sqlite was not made by the recorder, so chunks are not written there;"
-        " leave out chunks=, or record into another file"
-    )
-    assert dump(db) == before
-
-
-def test_a_table_from_elsewhere_in_a_database_of_the_recorder_is_kept(db: Path) -> None:
-    record(db, None, "old")
-    with closing(sqlite3.connect(db)) as connection:
-        connection.execute("CREATE TABLE chunks (title TEXT)")
-    with pytest.raises(InputError, match=r"the table chunks of .* was not made by the recorder"):
-        record(db, [LINES])

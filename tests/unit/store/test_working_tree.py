@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import RunRecorder
-from pytest_kebab_eval.store import Backend, open_database
+from pytest_kebab_eval.store import open_database
 from pytest_kebab_eval.store.working_tree import WorkingTree, working_tree
 from tests.integration.conftest import execute
 from tests.stores import Store
@@ -117,7 +117,9 @@ def test_what_cannot_be_read_of_it_says_nothing(db: Path, config: str) -> None:
 
 
 def test_the_time_of_a_run_is_the_store_s(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Backend, "now", lambda _: "2001-02-03T00:00:00Z")
+    monkeypatch.setattr(
+        "pytest_kebab_eval.store.sqlite.SqliteConnection.now", lambda _: "2001-02-03T00:00:00Z"
+    )
     with RunRecorder(store.db, run_id="r") as run:
         run.record("q1", ["c1"])
     ((created_at,),) = store.rows("SELECT created_at FROM eval_runs")
