@@ -1,209 +1,178 @@
-"""Shows how often sessions fail where nothing changed, and how often where something was lost.
+"""Shows how often sessions with several runs a side fail where nothing changed, and where something was lost.
 
-python benchmarks/noise.py --sessions 1000            every table
-python benchmarks/noise.py --only alarms --runs 3     one of them, for some numbers of runs
+python benchmarks/noise.py alarms --sessions 2000            every cell of the table of false alarms
+python benchmarks/noise.py losses --sessions 1000            what is seen of planted losses
+python benchmarks/noise.py alarms --cells 500/5v5/mixed      some cells alone
 
-Sessions are simulated run by run, and decided by the functions that the gate calls. A session has three
-checks; of each, a share of the queries is flaky, with rates drawn anew in each session, evenly from 0.05 to
-0.95, and all others pass in every run. What a run's queries share is simulated, too: "a shard a run" means
-that in every run one of 25 shards, drawn at random, is down, so that its queries fail every check; "half the
-runs" that there is one shard, of a tenth of the queries and 20 at most, which is down in each run with a
-chance of a half. The seed is fixed. NumPy draws, and is in the environment of the tests.
+Sessions are judged by the function that the gate calls. The seed is fixed, a cell's own. Of the queries
+
+- steady: nine of ten pass in every run, and one in none.
+- mixed: a fifth pass at rates of 0.5 to 0.9, drawn for each; the others always.
+- all at 0.95, half at 0.5: every query passes at that rate; half of them do, and the others always.
+- shard: one of ten (20 at most) fail together, in each run with a chance of a half; the others always pass.
+- mixed, shard: both.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import random
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-import numpy as np
-
-from pytest_kebab_eval.comparing.checks import CHECKS
-from pytest_kebab_eval.comparing.noise.control import CheckNoise, control
-from pytest_kebab_eval.comparing.noise.together import CheckLimits, Pattern, count_tallies, find_limits
+from pytest_kebab_eval.comparing.several_runs import Judged, Outcomes, judge, tally_of
 
 ALPHA = 0.05
-CHECKS = CHECKS[:3]
-RUNS = (2, 3, 5, 10)
-QUERIES = (20, 100, 500)
-FLAKY = (0.0, 0.1, 0.4)
-SHARED = ("independent", "a shard a run", "half the runs")
-SHARDS = 25
-LOSSES = ((1.0, 0.0), (0.95, 0.3), (0.9, 0.6))
+KINDS = ("steady", "mixed", "all at 0.95", "half at 0.5", "shard", "mixed, shard")
+QUERIES = (8, 30, 100, 500)
+RUNS = ((1, 3), (2, 2), (3, 3), (5, 5))
+Check = list[tuple[Outcomes, Outcomes]]  # in which runs each query passes
 
 
-Passed = np.ndarray[Any, Any]  # a row for each query, a column for each run
-
-
-class Setting(NamedTuple):
-    """What a session is like."""
+class Cell(NamedTuple):
+    """What a session is like; of what is lost, the rates before and after."""
 
     queries: int
-    runs: int  # a side
-    flaky: float  # the share of the queries
-    shared: str = SHARED[0]
-    lost: int = 0  # queries of the first check
-    before: float = 1.0  # their rates
+    runs: tuple[int, int]
+    kind: str
+    lost: int = 0
+    before: float = 1.0
     after: float = 0.0
 
-
-class Share(NamedTuple):
-    """So many of so many, as a percentage with Wilson's 95 % interval."""
-
-    hits: int
-    of: int
-
     def __str__(self) -> str:
-        z, share, of = 1.959964, self.hits / self.of, self.of
-        middle = (share + z * z / (2 * of)) / (1 + z * z / of)
-        half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-        return f"{100 * share:.1f} % ({100 * max(0, middle - half):.1f} to {100 * min(1, middle + half):.1f})"
+        return f"{self.queries}/{self.runs[0]}v{self.runs[1]}/{self.kind}"
 
 
-# -- sessions ------------------------------------------------------------------------------------
+LOSSES = (
+    Cell(8, (3, 3), "mixed", 1),
+    *(Cell(30, (3, 3), "mixed", lost) for lost in (1, 2)),
+    *(Cell(30, runs, "mixed", 3, 0.95, 0.3) for runs in ((3, 3), (5, 5))),
+    *(Cell(100, (3, 3), "mixed", lost) for lost in (1, 5)),
+    Cell(100, (5, 5), "mixed", 1),
+    *(Cell(100, runs, "mixed", 10, 0.95, 0.3) for runs in ((2, 2), (3, 3), (5, 5))),
+    Cell(100, (5, 5), "mixed", 20, 0.9, 0.6),
+    *(Cell(500, (3, 3), "mixed", lost) for lost in (1, 25)),
+    Cell(500, (3, 3), "mixed", 50, 0.95, 0.3),
+    *(Cell(500, runs, "mixed", 50, 0.9, 0.6) for runs in ((3, 3), (5, 5))),
+    *(Cell(30, (3, 3), "all at 0.95", lost) for lost in (1, 2)),
+)
 
 
-def draw_rates(setting: Setting, draw: np.random.Generator) -> Passed:
-    """The rate of each query in each run; what is lost comes after the flaky ones."""
-    flaky = round(setting.flaky * setting.queries)
-    rates = np.ones((setting.queries, 2 * setting.runs))
-    rates[:flaky] = draw.uniform(0.05, 0.95, flaky)[:, None]
-    return rates
+def draw_check(cell: Cell, generator: random.Random) -> Check:
+    """In which runs each query passes; what is lost comes last."""
+    shard = set[int]()
+    if "shard" in cell.kind:
+        shard = {*generator.sample(range(cell.queries), max(1, min(20, cell.queries // 10)))}
+    down = [[bool(shard) and generator.random() < 0.5 for _ in range(n)] for n in cell.runs]
+    check: Check = []
+    for number, of_sides in enumerate(draw_rates(cell, generator)):
+        a, b = (
+            tuple(generator.random() < rate and not (out and number in shard) for out in runs)
+            for rate, runs in zip(of_sides, down, strict=True)
+        )
+        check.append((a, b))
+    return check
 
 
-def shared_failures(setting: Setting, draw: np.random.Generator) -> Passed:
-    """In which runs queries fail for a reason that they share."""
-    runs = 2 * setting.runs
-    if setting.shared == SHARED[0]:
-        return np.zeros((setting.queries, runs), dtype=bool)
-    if setting.shared == SHARED[1]:
-        shard = draw.permutation(setting.queries) % SHARDS
-        return shard[:, None] == draw.integers(SHARDS, size=runs)[None, :]
-    size = min(20, setting.queries // 10)
-    return (draw.permutation(setting.queries) < size)[:, None] & (draw.random(runs) < 0.5)[None, :]
+def draw_rates(cell: Cell, generator: random.Random) -> list[tuple[float, float]]:
+    """The rate of each query in A and in B."""
+    n = cell.queries
+    rates = [1.0] * n
+    if cell.kind == "steady":
+        rates[: n // 10] = [0.0] * (n // 10)
+    elif cell.kind == "all at 0.95":
+        rates = [0.95] * n
+    elif cell.kind == "half at 0.5":
+        rates[: n // 2] = [0.5] * (n // 2)
+    elif cell.kind.startswith("mixed"):
+        rates[: n // 5] = [generator.uniform(0.5, 0.9) for _ in range(n // 5)]
+    kept = [(rate, rate) for rate in rates[: n - cell.lost]]
+    return [*kept, *[(cell.before, cell.after)] * cell.lost]
 
 
-def draw_session(setting: Setting, draw: np.random.Generator) -> Iterator[Passed]:
-    """For each check, whether each query passes in each run, those of A first."""
-    down = shared_failures(setting, draw)
-    for check in CHECKS:
-        rates = draw_rates(setting, draw)
-        if check is CHECKS[0] and setting.lost:
-            lost = slice(setting.queries - setting.lost, None)
-            rates[lost, : setting.runs], rates[lost, setting.runs :] = setting.before, setting.after
-        yield (draw.random(rates.shape) < rates) & ~down
+def sessions_of(cell: Cell, sessions: int, checks: int = 1) -> Iterator[list[Check]]:
+    """Sessions of several checks, each with noise of its own."""
+    generator = random.Random(str(cell))
+    for _ in range(sessions):
+        yield [draw_check(cell, generator) for _ in range(checks)]
 
 
-def patterns_of(passed: Passed) -> list[Pattern]:
-    runs = passed.shape[1]
-    bits = passed @ (1 << np.arange(runs))
-    return [Pattern(int(found), (1 << runs) - 1) for found in bits]
+def judged(session: list[Check]) -> list[Judged]:
+    return [*judge({str(number): Counter(check) for number, check in enumerate(session)}).values()]
 
 
-class Decided(NamedTuple):
-    """A session: whether it fails, by today's rule and by that over single queries alone; what it names."""
-
-    fails: bool
-    fails_singly: bool
-    lost_named: int
-    others_named: int
+def fails(found: list[Judged]) -> bool:
+    return any(loss.alpha <= ALPHA for check in found for loss in check.losses.values())
 
 
-def decide(setting: Setting, draw: np.random.Generator) -> Decided:
-    each = {
-        check: patterns_of(found) for check, found in zip(CHECKS, draw_session(setting, draw), strict=True)
-    }
-    patterns = {check: Counter(found) for check, found in each.items()}
-    of_a = (1 << setting.runs) - 1
-    singly = control({check: CheckNoise(count_tallies(found, of_a)) for check, found in patterns.items()})
-    limits = find_limits(patterns, {}, setting.runs, setting.runs)
-    named = {
-        check: [found for found in each[check] if is_named(limits[check], found, of_a)] for check in CHECKS
-    }
-    lost = each[CHECKS[0]][setting.queries - setting.lost :]
-    lost_named = sum(is_named(limits[CHECKS[0]], found, of_a) for found in lost)
-    return Decided(
-        any(named.values()),
-        any(limit <= ALPHA for worse in singly.values() for limit in worse.values()),
-        lost_named,
-        sum(map(len, named.values())) - lost_named,
-    )
+def share(hits: int, of: int) -> str:
+    """As a percentage with Wilson's 95 % interval."""
+    z, p = 1.959964, hits / of
+    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return f"{100 * p:.1f} ({100 * max(0.0, middle - half):.1f} to {100 * min(1.0, middle + half):.1f})"
 
 
-def is_named(limits: CheckLimits, pattern: Pattern, of_a: int) -> bool:
-    limit = limits.limits.get(pattern.tally(of_a))
-    return limit is not None and limit.alpha <= ALPHA
+def print_alarms(options: argparse.Namespace) -> None:
+    print("| queries | runs | " + " | ".join(KINDS) + " |\n| ---: | --- |" + " ---: |" * len(KINDS))
+    for queries in QUERIES:
+        for runs in RUNS:
+            row = []
+            for cell in [Cell(queries, runs, kind) for kind in KINDS]:
+                wanted = not options.cells or str(cell) in options.cells
+                sessions = sessions_of(cell, options.sessions, options.checks) if wanted else ()
+                failed = sum(fails(judged(session)) for session in sessions)
+                row.append(share(failed, options.sessions) if wanted else "")
+            if any(row):
+                print(f"| {queries} | {runs[0]} v {runs[1]} | {' | '.join(row)} |", flush=True)
 
 
-# -- the tables ----------------------------------------------------------------------------------
+def print_losses(options: argparse.Namespace) -> None:
+    print("| cell | lost | sessions that fail, % | lost queries listed | others listed a session | ms |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for cell in LOSSES:
+        if options.cells and str(cell) not in options.cells:
+            continue
+        failed = listed = others = 0
+        spent = 0.0
+        for session in sessions_of(cell, options.sessions):
+            start = time.process_time()
+            found = judged(session)
+            spent += time.process_time() - start
+            failed += fails(found)
+            of_lost, of_others = listed_in(cell, session[0], found[0])
+            listed, others = listed + of_lost, others + of_others
+        n, what = options.sessions, f"{cell.lost} from {cell.before:g} to {cell.after:g}"
+        row = (
+            f"{share(failed, n)} | {listed / (n * cell.lost):.0%} | {others / n:.1f} | {1000 * spent / n:.1f}"
+        )
+        print(f"| {cell} | {what} | {row} |", flush=True)
 
 
-def print_head(*titles: str) -> None:
-    print("\n| " + " | ".join(titles) + " |")
-    print("| --- |" + " ---: |" * (len(titles) - 1))
+def listed_in(cell: Cell, check: Check, found: Judged) -> tuple[int, int]:
+    """How many queries fail that were lost, and how many others."""
+    losses = [found.losses.get(tally_of(row)) for row in check]
+    named = [loss is not None and loss.alpha <= ALPHA for loss in losses]
+    of_lost = sum(named[cell.queries - cell.lost :])
+    return of_lost, sum(named) - of_lost
 
 
-def print_alarms(sessions: int, runs: Sequence[int]) -> None:
-    """How often a session fails though nothing changed."""
-    print_head("what runs share", "runs a side", "queries", *(f"{share:.0%} flaky" for share in FLAKY))
-    for shared in SHARED:
-        for number in runs:
-            for queries in QUERIES:
-                shares = []
-                for flaky in FLAKY:
-                    draw = np.random.default_rng([1, number, queries, round(100 * flaky)])
-                    setting = Setting(queries, number, flaky, shared)
-                    failed = sum(decide(setting, draw).fails for _ in range(sessions))
-                    shares.append(str(Share(failed, sessions)))
-                print(f"| {shared} | {number} | {queries} | {' | '.join(shares)} |", flush=True)
-
-
-def print_losses(sessions: int, runs: Sequence[int]) -> None:
-    """How often a session fails where queries were lost, beside single queries alone."""
-    print_head(
-        *(
-            "lost of 500, 100 flaky",
-            "runs a side",
-            "sessions that fail",
-            "by single queries alone, at all of alpha",
-        ),
-        *("lost queries named", "others named a session"),
-    )
-    for lost in (10, 50):
-        for before, after in LOSSES:
-            for number in runs:
-                draw = np.random.default_rng([2, number, lost, round(100 * before)])
-                setting = Setting(500, number, 0.2, SHARED[0], lost, before, after)
-                found = [decide(setting, draw) for _ in range(sessions)]
-                fails = sum(session.fails for session in found) / sessions
-                singly = sum(session.fails_singly for session in found) / sessions
-                named = sum(session.lost_named for session in found) / (sessions * lost)
-                others = sum(session.others_named for session in found) / sessions
-                row = f"{fails:.2f} | {singly:.2f} | {named:.0%} | {others:.1f}"
-                print(f"| {lost} from {before:g} to {after:g} | {number} | {row} |", flush=True)
-
-
-TABLES: dict[str, Callable[[int, Sequence[int]], None]] = {
-    "alarms": print_alarms,
-    "losses": print_losses,
-}
+TABLES = {"alarms": print_alarms, "losses": print_losses}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sessions", type=int, default=1_000)
-    parser.add_argument("--only", choices=TABLES)
-    parser.add_argument("--runs", type=int, nargs="*", default=RUNS, help="a side")
-    arguments = parser.parse_args()
-    print(f"alpha {ALPHA:g}; {arguments.sessions} sessions a cell")
-    for name, show in TABLES.items():
-        if arguments.only in (None, name):
-            show(arguments.sessions, arguments.runs)
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--sessions", type=int, default=300, help="a cell")
+    parser.add_argument("--cells", nargs="*", default=[], help="such as 500/5v5/mixed; all without it")
+    parser.add_argument("--checks", type=int, default=1, help="a session, of false alarms")
+    options = parser.parse_args()
+    TABLES[options.table](options)
 
 
 if __name__ == "__main__":

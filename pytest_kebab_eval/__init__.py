@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_kebab_eval.api import compare_runs, compute_aggregate, store_aggregate
     from pytest_kebab_eval.comparing.decide import QueryRates
-    from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Paired
+    from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Paired, Significance
     from pytest_kebab_eval.comparing.gates import GateResult
-    from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread, TogetherRates
+    from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, Spread
     from pytest_kebab_eval.comparing.report import BrokenResult, CompareReport, Paraphrase, ParaphraseGroup
-    from pytest_kebab_eval.comparing.significance import Significance
     from pytest_kebab_eval.comparing.unlike_runs import ConfigChange
     from pytest_kebab_eval.errors import (
         ChunkerError,
@@ -63,11 +62,10 @@ __version__ = "0.2.0.dev0"  # between releases, the next one with .dev0
 
 _HOMES = {  # the names of each module
     "comparing.decide": "QueryRates",
-    "comparing.deltas": "ComparisonCounts Deltas Paired",
+    "comparing.deltas": "ComparisonCounts Deltas Paired Significance",
     "comparing.gates": "GateResult",
-    "comparing.replicates": "CheckRates ReplicateReport Spread TogetherRates",
+    "comparing.replicates": "CheckRates ReplicateReport Spread",
     "comparing.report": "BrokenResult CompareReport Paraphrase ParaphraseGroup",
-    "comparing.significance": "Significance",
     "comparing.unlike_runs": "ConfigChange",
     "errors": (
         "ChunkerError DatabaseError GateError GoldenError InputError KebabEvalError MetricError "
@@ -95,8 +93,8 @@ __all__ = [
     "MetricError", "NoDatabase", "NoSuchRun", "Paired", "Paraphrase", "ParaphraseGroup", "QueryComparison",
     "QueryRates", "QueryResult", "Recorded", "Recording", "ReplicateReport", "Retrieval", "Run",
     "RunNameError", "RunRecorder", "Scope", "SettingsError", "Significance", "Span", "Spread", "StoreError",
-    "Support", "Timings", "TogetherRates", "Usage", "Xfail", "compare_runs",
-    "compute_aggregate", "load_golden_set", "render_report_md", "store_aggregate",
+    "Support", "Timings", "Usage", "Xfail", "compare_runs", "compute_aggregate", "load_golden_set",
+    "render_report_md", "store_aggregate",
 ]
 # fmt: on
 

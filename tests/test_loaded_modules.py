@@ -70,8 +70,7 @@ def test_a_golden_file_of_jsonl_is_read_without_yaml(project: Path) -> None:
     assert "golden.yaml_values" not in loaded
 
 
-def test_only_replicates_load_what_tells_noise(project: Path) -> None:
+def test_replicates_load_no_page(project: Path) -> None:
     replicates = ("--kebab-db=replicates.sqlite", "--kebab-run-a=A1,A2", "--kebab-run-b=B1,B2")
     loaded = loaded_by(project, *GATE[:2], *replicates, "--kebab-no-html")
-    assert "comparing.noise.control" in loaded
     assert among(loaded, PAGE) == set()

@@ -6,11 +6,11 @@ was lost: from the tallies of both sides, or from the runs of B that break it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_kebab_eval.comparing.several_runs import Tally
 from pytest_kebab_eval.text import brief, first_of
 
 if TYPE_CHECKING:
@@ -283,41 +283,6 @@ def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool | None:
 
 
 # -- counting ------------------------------------------------------------------------------------
-
-
-class Tally(NamedTuple):
-    """How often a query passed a check: in `a` of `n_a` runs of A, and in `b` of `n_b` of B."""
-
-    a: int
-    n_a: int
-    b: int
-    n_b: int
-    jitters: bool = False  # runs of one side disagree in what is counted as one
-
-    @property
-    def drop(self) -> int:
-        """How much the rate fell, in units of 1 / (n_a · n_b)."""
-        return self.a * self.n_b - self.b * self.n_a
-
-    @property
-    def flips(self) -> bool:
-        """Whether runs of one side disagree."""
-        return self.jitters or 0 < self.a < self.n_a or 0 < self.b < self.n_b
-
-    def reversed(self) -> Tally:
-        """The same with failing for passing, so that a gain is a drop."""
-        return Tally(self.n_a - self.a, self.n_a, self.n_b - self.b, self.n_b, self.jitters)
-
-
-Tallies = Counter[Tally]  # how many queries have it
-
-
-class Limit(NamedTuple):
-    """From which alpha on a drop is more than noise: on its own, or as one of several queries."""
-
-    alpha: float
-    one_of: int | None = None  # that fell as far
-    rose: int | None = None  # how many rose as far
 
 
 def rank_tally(a: Sequence[int], b: Sequence[int]) -> Tally:

@@ -1,7 +1,7 @@
 """Decides what was lost: from how often the runs of each side pass each check, for all queries together.
 
 One run a side is a list of one. Where runs of one side never disagree, what passed in A and fails in B is
-lost; where they do, a drop is lost if it is more than noise (`noise.together`).
+lost; where they do, a drop is lost if it is more than noise (`several_runs`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
     ALL_CHECKS,
@@ -19,23 +19,18 @@ from pytest_kebab_eval.comparing.checks import (
     LOSS,
     RETRIEVAL,
     Check,
-    Limit,
-    Tallies,
-    Tally,
     rank_tally,
     rank_within,
     targets_found,
 )
+from pytest_kebab_eval.comparing.several_runs import Judged, Loss, Outcomes, Tally, judge, reversed_rows
 from pytest_kebab_eval.model import ComparisonKind, Value
 from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 
-if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.noise.together import CheckLimits
-
-CERTAIN = Limit(0.0)
+CERTAIN = Loss(0.0)
 _LEAST_NOISE = 1e-6  # what is less is shown as
 Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
-Outcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
+AllOutcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
 
 class Rules(Value, frozen=True):
@@ -146,8 +141,8 @@ class Decision(Value, frozen=True):
 class SessionNoise(Value, frozen=True):
     """What noise explains of drops and gains, check by check; empty where runs of one side never disagree."""
 
-    lost: Mapping[Check, CheckLimits] = {}
-    gained: Mapping[Check, CheckLimits] = {}
+    lost: Mapping[Check, Judged] = {}
+    gained: Mapping[Check, Judged] = {}
 
 
 def decide(
@@ -158,9 +153,7 @@ def decide(
     counter = _Counter(rules.compare_k)
     tallies = [counter.tallies(group) for group in groups]
     several = len(a) > 1 or len(b) > 1
-    noise = SessionNoise()
-    if several and any(tally.flips for of_group in tallies for tally in of_group.values()):
-        noise = _noise_of(groups, counter, tallies, rules)
+    noise = _noise_of(groups, counter, tallies, rules) if a and several else SessionNoise()
     decider = _Decider(rules, noise, alone=not a, several=several)
     return [*map(decider.decide, groups, tallies)], noise
 
@@ -171,39 +164,28 @@ def _noise_of(
     tallies: Sequence[Mapping[Check, Tally]],
     rules: Rules,
 ) -> SessionNoise:
-    from pytest_kebab_eval.comparing.noise.together import count_patterns, find_limits, reversed_patterns
-
-    runs = len(groups[0].a), len(groups[0].b)
+    """What noise explains; accepted losses are judged, and are no evidence."""
     counts = [sum(query_id not in rules.accepted for query_id in group.query_ids) for group in groups]
-    patterns = {
-        check: count_patterns(
-            (outcomes, n)
-            for n, group in zip(counts, groups, strict=True)
-            for outcomes in counter.in_all_runs(check, group)
-        )
-        for check in (*CHECKS, COVERAGE)
-        if any(check in of_group for of_group in tallies)
+    rows: dict[Check, Counter[tuple[Outcomes, Outcomes]]] = {
+        check: Counter() for check in (*CHECKS, COVERAGE) if any(check in of_group for of_group in tallies)
     }
-    failing = {check for check in (*patterns, LOSS) if _can_fail(check, groups, rules)}
-    ranks = {
-        check: found
-        for check, found in count_tallies(zip(groups, tallies, strict=True)).items()
-        if check is LOSS
-    }
-    lost: dict[Check, CheckLimits] = {}
-    for is_failing in (True, False):  # what fails a query is not corrected for what does not
-        lost |= find_limits(
-            {check: found for check, found in patterns.items() if (check in failing) is is_failing},
-            ranks if (LOSS in failing) is is_failing else {},
-            *runs,
+    ranks: Counter[Tally] = Counter()
+    for group, of_group, n in zip(groups, tallies, counts, strict=True):
+        for check, counted in rows.items():
+            for row in counter.in_all_runs(check, group):
+                counted[row] += n
+        if LOSS in of_group:
+            ranks[of_group[LOSS]] += n
+    lost: dict[Check, Judged] = {}
+    for can_fail in (True, False):  # what fails a query is not corrected for what does not
+        judged_now = {check for check in (*rows, LOSS) if _can_fail(check, groups, rules) is can_fail}
+        lost |= judge(
+            {check: counted for check, counted in rows.items() if check in judged_now},
+            {LOSS: ranks} if LOSS in judged_now else {},
         )
-    gained = find_limits(
-        {check: reversed_patterns(found) for check, found in patterns.items() if check is RETRIEVAL},
-        {
-            check: Counter({tally.reversed(): n for tally, n in found.items()})
-            for check, found in ranks.items()
-        },
-        *runs,
+    gained = judge(
+        {RETRIEVAL: reversed_rows(rows[RETRIEVAL])} if RETRIEVAL in rows else {},
+        {LOSS: Counter({tally.reversed(): n for tally, n in ranks.items()})},
     )
     return SessionNoise(lost, gained)
 
@@ -224,7 +206,7 @@ class _Counter:
     def __init__(self, k: int) -> None:
         self._k = k
         self._outcomes: dict[QueryScore, tuple[bool | None, ...]] = {}
-        self._tallies: dict[tuple[Outcomes, Outcomes], dict[Check, Tally]] = {}
+        self._tallies: dict[tuple[AllOutcomes, AllOutcomes], dict[Check, Tally]] = {}
 
     def tallies(self, group: Group) -> Mapping[Check, Tally]:
         """How often the queries of a group pass each check that applies on both sides."""
@@ -254,24 +236,31 @@ class _Counter:
         own = rows[: max(len(score.facts.ranking.found) for score in scores if score)]
         return [*own, *(row for row in rows[len(own) :] if row not in own)]
 
-    def in_all_runs(self, check: Check, group: Group) -> Iterator[Sequence[bool | None]]:
-        """The outcomes of a check in all runs, A's first; of coverage, those of each target."""
+    def in_all_runs(self, check: Check, group: Group) -> Iterator[tuple[Outcomes, Outcomes]]:
+        """The outcomes of a check in the runs of both sides; of coverage, those of each target.
+
+        Targets that are found in the same runs count as one: they flip together.
+        """
         if check is COVERAGE:
-            yield from self._targets(group)
+            split = len(group.a)
+            yield from {(row[:split], row[split:]) for row in self._targets(group)}
         else:
-            a, b = self.outcomes(group)
-            yield [None if run is None else run[CHECKS.index(check)] for run in (*a, *b)]
+            number = CHECKS.index(check)
+            a, b = (
+                tuple([None if run is None else run[number] for run in side]) for side in self.outcomes(group)
+            )
+            yield a, b
 
     def _ranks(self, scores: Scores) -> list[int]:
         """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
         ranks = [rank_within(score, self._k) for score in scores if score is not None]
         return [] if None in ranks else [rank for rank in ranks if rank is not None]
 
-    def outcomes(self, group: Group) -> tuple[Outcomes, Outcomes]:
+    def outcomes(self, group: Group) -> tuple[AllOutcomes, AllOutcomes]:
         """Of every check, in the runs of A and in those of B; None where a run has no result."""
         return self._outcomes_of(group.a), self._outcomes_of(group.b)
 
-    def _outcomes_of(self, scores: Scores) -> Outcomes:
+    def _outcomes_of(self, scores: Scores) -> AllOutcomes:
         return tuple(
             [score if score is None else self._outcomes.get(score) or self._new(score) for score in scores]
         )
@@ -281,7 +270,7 @@ class _Counter:
         return found
 
 
-def _tallies(a: Outcomes, b: Outcomes) -> Iterable[tuple[Check, Tally]]:
+def _tallies(a: AllOutcomes, b: AllOutcomes) -> Iterable[tuple[Check, Tally]]:
     for number, check in enumerate(CHECKS):
         tally = _tally([run[number] for run in a if run], [run[number] for run in b if run])
         if tally:
@@ -294,9 +283,9 @@ def _tally(a: Iterable[bool | None], b: Iterable[bool | None]) -> Tally | None:
     return Tally(in_a.count(True), len(in_a), in_b.count(True), len(in_b)) if in_a and in_b else None
 
 
-def count_tallies(groups: Iterable[tuple[Group, Mapping[Check, Tally]]]) -> dict[Check, Tallies]:
+def count_tallies(groups: Iterable[tuple[Group, Mapping[Check, Tally]]]) -> dict[Check, Counter[Tally]]:
     """How many queries have each tally of each check."""
-    counted: dict[Check, Tallies] = {check: Counter() for check in ALL_CHECKS}
+    counted: dict[Check, Counter[Tally]] = {check: Counter() for check in ALL_CHECKS}
     for group, of_group in groups:
         for check, tally in of_group.items():
             counted[check][tally] += len(group.query_ids)
@@ -357,7 +346,7 @@ class _Decider:
                     "", check.name, check.words, *tally[:4], flaky, check in lost, noise, *with_others
                 )
 
-    def _is_sure(self, noise: Mapping[Check, CheckLimits], check: Check, tally: Tally) -> bool:
+    def _is_sure(self, noise: Mapping[Check, Judged], check: Check, tally: Tally) -> bool:
         limit = _limit(noise, check, tally)
         return limit is not None and limit.alpha <= self._alpha
 
@@ -370,10 +359,10 @@ class _Decider:
         return ComparisonKind.LOSS if LOSS in lost else ComparisonKind.DRAW
 
 
-def _limit(noise: Mapping[Check, CheckLimits], check: Check, tally: Tally) -> Limit | None:
+def _limit(noise: Mapping[Check, Judged], check: Check, tally: Tally) -> Loss | None:
     """From which alpha on a drop is more than noise; always where there is none. None if it is no drop."""
     if check in noise:
-        return noise[check].limits.get(tally)
+        return noise[check].losses.get(tally)
     return CERTAIN if tally.drop > 0 else None
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS
 from pytest_kebab_eval.comparing.decide import Rules
 from pytest_kebab_eval.comparing.movement import Movement, movement_metric
-from pytest_kebab_eval.comparing.significance import Significance, least_p_over_runs, paired_significance
+from pytest_kebab_eval.comparing.significance import PairedTest, paired_test, shown_p, student_test, verdicts
 from pytest_kebab_eval.metrics import Metric
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.scoring.aggregates import (
@@ -121,6 +121,32 @@ def _numbers(counts: Counter[str], movement: Movement, part: str | None) -> Numb
 # -- deltas --------------------------------------------------------------------------------------
 
 
+# The metrics of the summary: what is worse among them is so given how many they are.
+IN_SUMMARY = (
+    *("hit@1", "hit@5", "mrr", "ndcg@10", "precision@5_chunk", "recall@10_doc", "containment@5"),
+    *("groundedness", "citation_coverage", "refusal_correctness", "over_refusal_rate", "empty_result_rate"),
+    *("judge_groundedness", "judge_correctness"),
+)
+
+
+class Significance(Value, frozen=True):
+    """What can be said of a metric's change over the queries that both runs have a value for.
+
+    The interval is that of the mean change, at 95 %; `p` is two-sided, and `p_holm` is p given how many
+    metrics the summary has, by which the verdict goes.
+    """
+
+    n: int
+    up: int
+    down: int
+    low: float | None
+    high: float | None
+    p: float
+    p_holm: float
+    verdict: str  # worse | better | may be chance | too few queries
+    change: float | msgspec.UnsetType = msgspec.UNSET  # if the delta is of other queries, too
+
+
 class Paired(Value, frozen=True):
     """How many queries the two runs have in common, which is what deltas are over."""
 
@@ -168,6 +194,7 @@ def compare_totals(
     if pair != (a, b):
         paired_a = aggregate(pair[0])
         deltas = differences(paired_a, aggregate(pair[1]))
+    not_comparable = _judge_changes(a, b)
     paired = Paired(
         queries=len(pair[0].query_ids()),
         errored_a=a.part().errored,
@@ -185,8 +212,8 @@ def compare_totals(
             matched_by=dict(matched_by),
             paired=paired,
         ),
-        _significances(*pair, aggregate_a, aggregate_b, deltas.values),
-        _judge_changes(a, b),
+        _significances(*pair, aggregate_a, aggregate_b, deltas.values, not_comparable),
+        not_comparable,
         counts,
         paired_a,
     )
@@ -229,8 +256,9 @@ def _significances(
     aggregate_a: AggregateMetrics,
     aggregate_b: AggregateMetrics,
     deltas: Mapping[str, float | None],
+    not_comparable: Collection[str],
 ) -> dict[str, Significance]:
-    """Of every metric that is averaged and was measured on a query in both runs."""
+    """Of every metric that is averaged, was measured on a query in both runs, and can be compared."""
     values_a, values_b = aggregate_a.values, aggregate_b.values
     pairs = Pairs(a, b)
     runs = _with_common_queries(a, b)
@@ -240,19 +268,29 @@ def _significances(
         if metric.family.is_tested
         and values_a.get(metric.name) is not None
         and values_b.get(metric.name) is not None
+        and metric.name not in not_comparable
     ]
-    found = {metric.name: _tested(pairs, metric, runs) for metric in measured}
+    tests = {metric.name: _tested(pairs, metric, runs) for metric in measured}
+    judged = verdicts(tests, IN_SUMMARY, {metric.name for metric in measured if metric.lower_is_better})
+    found = {}
     for metric in measured:
-        name, tested = metric.name, found[metric.name]
-        if 0 < tested.n < max(aggregate_a.counts[name], aggregate_b.counts[name]):
+        name = metric.name
+        test = tests[name]
+        if test.p is None:
+            continue
+        change: float | msgspec.UnsetType = msgspec.UNSET
+        if test.n < max(aggregate_a.counts[name], aggregate_b.counts[name]):
             before, after = map(rounded, pairs.means(metric))
-            change = rounded(after - before)
-            if change != deltas[name]:
-                found[name] = msgspec.structs.replace(tested, change=change)
-    return {name: significance for name, significance in found.items() if significance.n}
+            in_both = rounded(after - before)
+            change = in_both if in_both != deltas[name] else msgspec.UNSET
+        verdict, p_holm = judged[name]
+        found[name] = Significance(
+            test.n, test.up, test.down, test.low, test.high, test.p, p_holm, verdict, change
+        )
+    return found
 
 
-def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> Significance | None:
+def significance_in(a: Scorecard | None, b: Scorecard, metric: str, part: str | None) -> PairedTest | None:
     """Of one metric, over all queries or one slice; None if there is no test of it."""
     found = next((known for known in b.metrics if known.name == metric and known.family.is_tested), None)
     if a is None or found is None:
@@ -266,7 +304,7 @@ def least_p_in_runs(a: Scorecard, b: Scorecard, metric: Metric, part: str | None
     """The least p that B's runs could have beside A's, by the test over runs."""
     pair = _with_common_queries(*_paired(a, b))
     runs_a = _values_of_runs(*pair, metric, part)[0]
-    return least_p_over_runs(runs_a, len(b.replicates) or 1, end) if runs_a else 0.0
+    return shown_p(student_test(runs_a, [end] * (len(b.replicates) or 1)).p) if runs_a else 0.0
 
 
 def pairs_in(a: Scorecard, b: Scorecard, part: str | None) -> Pairs:
@@ -297,14 +335,13 @@ def measured_in(card: Scorecard, metric: str, part: str | None) -> int:
 
 def _tested(
     pairs: Pairs, metric: Metric, runs: tuple[Scorecard, Scorecard], part: str | None = None
-) -> Significance:
-    """Whether the metric changed, over queries and over runs."""
+) -> PairedTest:
+    """How the metric changed, over queries and over runs."""
     changes = pairs.changes(metric)
-    return paired_significance(
+    return paired_test(
         changes.values,
         changes.n,
         yes_no=changes.is_yes_no,
-        lower_is_better=metric.lower_is_better,
         max_value=metric.family.max_value,
         runs=_values_of_runs(*runs, metric, part),
     )

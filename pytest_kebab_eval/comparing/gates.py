@@ -17,7 +17,7 @@ from pytest_kebab_eval.comparing.deltas import (
     significance_in,
 )
 from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_metric
-from pytest_kebab_eval.comparing.significance import ALPHA, NO_EVIDENCE, TOO_FEW, least_p
+from pytest_kebab_eval.comparing.significance import ALPHA, least_p
 from pytest_kebab_eval.metrics import Metric, is_metric
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.scoring.aggregates import rounded
@@ -151,7 +151,7 @@ def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> 
     if not met_in_a or (gate.delta and not gate.got_worse(Decimal(str(judged.value)))):
         return ""
     found = significance_in(compared.a, compared.b, gate.metric, judged.part)
-    if found is None or found.p is None or found.p <= ALPHA or found.verdict not in (NO_EVIDENCE, TOO_FEW):
+    if found is None or found.p is None or found.p <= ALPHA:
         return ""
     if _measured_others(gate, compared, judged.part, found.n):
         return ""  # the test is not of these

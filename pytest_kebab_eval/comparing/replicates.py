@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import LOSS, Check
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, SessionNoise, count_tallies
 from pytest_kebab_eval.comparing.deltas import Totals
-from pytest_kebab_eval.comparing.significance import variance_of
+from pytest_kebab_eval.comparing.several_runs import Judged, Tally, disagreement
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Hit, QueryResult, Unreadable, Value
 from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
 from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import printable
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.comparing.noise.control import CheckNoise
-    from pytest_kebab_eval.comparing.noise.together import CheckLimits
 
 QUERIES_TOGETHER = 500  # whose results and passages are read by a few statements
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
@@ -106,45 +103,37 @@ class RunAggregate(Value, frozen=True):
     aggregate: AggregateMetrics
 
 
-class TogetherRates(Value, frozen=True):
-    """What all queries of a check come to: how many did worse and better, and what noise explains of it.
-
-    The last two are the alpha from which on the session fails by what all queries lost, and from which on a
-    query would fail that alone is lost, in all runs of B.
-    """
-
-    worse: int
-    better: int
-    all_queries: float
-    one_query: float
-
-
 class CheckRates(Value, frozen=True):
-    """How much a check flips: `disagreement` is how often two runs of one side disagree on a query."""
+    """How much a check flips, and what several runs tell of it."""
 
     check: str
     what: str
     queries: int
     flaky: int  # queries on which runs of A disagree
-    disagreement: float | None  # None: no side has two runs
-    alpha: float | None = None  # the parameters of the beta that fits the rates; None: nothing flips
-    beta: float | None = None
-    together: TogetherRates | None = None  # None: no check flips, or there is no side B
+    disagreement: float | None  # how often two runs of one side disagree on a query; None: no side has two
+    worse: int = 0  # queries, or targets
+    better: int = 0
+    all_queries: float = 1.0  # the alpha from which on the session fails by what all queries lost
+    one_query: float = 0.0  # and that from which on a query would fail that alone is lost, in all runs of B
 
 
-def check_rates(check: Check, noise: CheckNoise, together: TogetherRates | None = None) -> CheckRates:
-    """How much a check flips."""
-    flaky = sum(count for tally, count in noise.tallies.items() if 0 < tally.a < tally.n_a)
-    disagreement, fitted = noise.disagreement(), noise.fitted
-    return CheckRates(
+def _check_rates(check: Check, tallies: Counter[Tally], judged: Judged | None) -> CheckRates:
+    share = disagreement(tallies)
+    rates = CheckRates(
         check.name,
         check.words,
-        noise.queries,
-        flaky,
-        None if disagreement is None else rounded(disagreement),
-        rounded(fitted.alpha) if fitted else None,
-        rounded(fitted.beta) if fitted else None,
-        together,
+        tallies.total(),
+        sum(n for tally, n in tallies.items() if 0 < tally.a < tally.n_a),
+        None if share is None else rounded(share),
+    )
+    if judged is None:
+        return rates
+    return msgspec.structs.replace(
+        rates,
+        worse=judged.worse,
+        better=judged.better,
+        all_queries=round(judged.together, 6),
+        one_query=round(judged.alone, 6),
     )
 
 
@@ -181,7 +170,8 @@ def spread_of(values: Sequence[Mapping[str, float | None]]) -> dict[str, Spread]
 
 def deviation(values: Sequence[float]) -> float:
     """The standard deviation of two values or more."""
-    return math.sqrt(variance_of(values))
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def shown_runs(decisions: Iterable[Decision]) -> ShownRuns:
@@ -212,8 +202,6 @@ def replicate_report(
     """What is known by there being several runs; nothing where there are not."""
     if not sides.has_several:
         return msgspec.UNSET
-    from pytest_kebab_eval.comparing.noise.control import CheckNoise
-
     a, b = sides.a.cards if sides.a else (), sides.b.cards
     counted = count_tallies((decision.group, decision.tallies) for decision in decisions)
     return ReplicateReport(
@@ -221,7 +209,7 @@ def replicate_report(
         runs_b=tuple(card.run.run_id for card in b),
         alpha=alpha,
         checks=tuple(
-            check_rates(check, CheckNoise(tallies), _together(noise.lost.get(check)))
+            _check_rates(check, tallies, noise.lost.get(check))
             for check, tallies in counted.items()
             if check is not LOSS and any(tally.a or tally.b for tally in tallies)
         ),
@@ -229,18 +217,9 @@ def replicate_report(
         spread_b=spread_of([*map(exact_values, b)]),
         shown=shown_runs(decisions),
         none_alone=tuple(
-            dict.fromkeys(check.name for check, limits in noise.lost.items() if limits.single > alpha)
+            dict.fromkeys(check.name for check, judged in noise.lost.items() if judged.alone > alpha)
         ),
     )
-
-
-def _together(limits: CheckLimits | None) -> TogetherRates | None:
-    if limits is None:
-        return None
-    found, one_query = limits.together, round(limits.single, 6)
-    if found is None:
-        return TogetherRates(0, 0, 1.0, one_query)
-    return TogetherRates(found.worse, found.better, round(found.alpha, 6), one_query)
 
 
 def run_aggregates(sides: Sides, totals: Totals) -> tuple[RunAggregate, ...]:

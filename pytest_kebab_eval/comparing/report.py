@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, Rules, SessionNoise
-from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Totals
+from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Significance, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.problems import Problems
 from pytest_kebab_eval.comparing.queries import missed_queries
 from pytest_kebab_eval.comparing.replicates import ReplicateReport, Sides, all_rates, replicate_report
-from pytest_kebab_eval.comparing.significance import Significance
 from pytest_kebab_eval.comparing.unlike_runs import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.golden import GoldenSet

@@ -15,7 +15,7 @@ import msgspec
 
 from pytest_kebab_eval.comparing.gate_grammar import Gate, known_metric
 from pytest_kebab_eval.comparing.replicates import Side, Sides
-from pytest_kebab_eval.comparing.significance import paired_significance
+from pytest_kebab_eval.comparing.significance import paired_test
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.metrics import CUTOFFS, Metric
 from pytest_kebab_eval.model import MatchMode, QueryComparison, Run, Value
@@ -273,7 +273,7 @@ def _label_warnings(sides: Sides, per_query: Iterable[QueryComparison], mode: Ma
         return
     pairs = Pairs(a, b)
     changes = pairs.changes(_JUDGED)
-    tested = paired_significance(changes.values, changes.n, yes_no=changes.is_yes_no)
+    tested = paired_test(changes.values, changes.n, yes_no=changes.is_yes_no)
     before, after = pairs.means(_JUDGED)
     if after < before and tested.p is not None and tested.p < _BY_CHANCE:
         digits = next((n for n in range(2, 6) if f"{before:.{n}f}" != f"{after:.{n}f}"), 6)

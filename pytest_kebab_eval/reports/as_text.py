@@ -21,7 +21,6 @@ from pytest_kebab_eval.reports.wording import (
     coverage,
     flaky_rates,
     format_delta,
-    format_p,
     format_spread,
     format_value,
     has_failed,
@@ -159,13 +158,9 @@ def _metric_lines(report: CompareReport, rows: Sequence[MetricRow]) -> Iterator[
             f"{format_spread(row.spread_a):>8}{format_spread(row.spread_b):>8}" if report.replicates else ""
         )
         numbers = f"{format_value(row.a):>9} {format_value(row.b):>9} {format_delta(row.delta):>9}{extra}"
-        p = (
-            f" ({format_p(row.significance.p)}{row.doubt})"
-            if row.significance and row.significance.p is not None
-            else ""
-        )
+        says = f"{row.conclusion}{f': {row.in_both}' if row.in_both else ''}"
         n = "" if row.n_a == row.n_b else f"n {row.n_a}→{row.n_b}"
-        figures = filter(None, [numbers, f"{row.conclusion}{p}" if row.delta or row.in_both else "", n])
+        figures = filter(None, [numbers, says if row.delta or row.in_both else "", n])
         yield Line(f"{name:<{width}} {'  '.join(figures)}", row.direction)
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
+from pytest_kebab_eval.comparing.deltas import IN_SUMMARY, Significance
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import (
-    ALPHA,
-    IMPROVED,
-    NO_EVIDENCE,
-    WORSE,
-    Significance,
-    sure_of_many,
-)
+from pytest_kebab_eval.comparing.significance import BETTER, MAY_BE_CHANCE, WORSE, format_p
 from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
 from pytest_kebab_eval.model import Value
 
+_WITH_P = (BETTER, WORSE, MAY_BE_CHANCE)
 SLICE_METRICS = ("hit@5", "mrr", "recall@10_doc", "groundedness")
 
 
@@ -44,7 +39,6 @@ class MetricRow(NamedTuple):
     not_comparable: str | None
     spread_a: float | None  # the standard deviation between several runs of A
     spread_b: float | None
-    unsure_among: int = 0  # tests, of which it is one that shows nothing given how many there are
 
     @property
     def label(self) -> str:
@@ -53,7 +47,8 @@ class MetricRow(NamedTuple):
     @property
     def direction(self) -> int:
         """1 if B is significantly better, -1 if it is significantly worse, 0 if neither."""
-        return {IMPROVED: 1, WORSE: -1}.get(self.conclusion, 0)
+        verdict = self.significance.verdict if self.significance else ""
+        return {BETTER: 1, WORSE: -1}.get(verdict, 0)
 
     @property
     def changes(self) -> tuple[object, ...] | None:
@@ -67,20 +62,13 @@ class MetricRow(NamedTuple):
 
     @property
     def conclusion(self) -> str:
-        """Whether the delta is significant, in words."""
+        """Whether the delta is more than chance, in words, and its p given how many metrics there are."""
         if self.not_comparable:
             return "not comparable"
-        if self.unsure_among:
-            return f"{NO_EVIDENCE} among {self.unsure_among} tests"
-        return self.significance.verdict if self.significance else "–"
-
-    @property
-    def doubt(self) -> str:
-        """Why a small p is no evidence, and what it is of; stands after it."""
         test = self.significance
-        is_held_back = test and test.verdict == NO_EVIDENCE and test.p is not None and test.p < ALPHA
-        held_back = ", but the interval has 0" if is_held_back else ""
-        return f"{held_back}{f': {self.in_both}' if self.in_both else ''}"
+        if test is None:
+            return "–"
+        return f"{test.verdict} ({format_p(test.p_holm)})" if test.verdict in _WITH_P else test.verdict
 
     @property
     def in_both(self) -> str:
@@ -92,33 +80,7 @@ class MetricRow(NamedTuple):
 
 
 def metric_rows(report: CompareReport) -> list[MetricRow]:
-    """The metrics that either run has a value for; custom metrics come last.
-
-    A change is one only if it is also given how many metrics are tested (Holm): those that may be in the
-    summary among themselves, and each of the others among all. Every report calls a metric the same.
-    """
-    rows = _measured(report)
-    listed = _tests(each_once(rows, _always_listed(report)))
-    other = _tests(rows)
-    sure = sure_of_many(listed) | {changes for changes in sure_of_many(other) if changes not in listed}
-    return [
-        row
-        if not row.direction or row.changes in sure
-        else row._replace(unsure_among=len(listed if row.changes in listed else other))
-        for row in rows
-    ]
-
-
-def _tests(rows: Iterable[MetricRow]) -> dict[tuple[object, ...] | None, float]:
-    """The p of each test; metrics with the same changes are one."""
-    return {
-        row.changes: row.significance.p
-        for row in rows
-        if row.significance and row.significance.p is not None and not row.not_comparable
-    }
-
-
-def _measured(report: CompareReport) -> list[MetricRow]:
+    """The metrics that either run has a value for; custom metrics come last."""
     b = report.aggregate_b.values
     a = report.aggregate_a.values if report.aggregate_a else {}
     deltas = report.deltas.values if report.deltas else {}
@@ -144,13 +106,6 @@ def _measured(report: CompareReport) -> list[MetricRow]:
         for name in dict.fromkeys([*known, *b])
         if a.get(name) is not None or b.get(name) is not None
     ]
-
-
-# The metrics in the summary, beside those of gates and those that changed; the reports have all of them.
-IN_SUMMARY = (
-    *("hit@1", "hit@3", "hit@5", "hit@10", "mrr", "recall@10_doc", "precision@5_chunk"),
-    *("citation_coverage", "groundedness", "refusal_correctness", "empty_result_rate"),
-)
 
 
 def _always_listed(report: CompareReport) -> set[str]:

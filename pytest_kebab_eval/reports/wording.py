@@ -11,7 +11,7 @@ from pytest_kebab_eval.comparing.checks import ALL_CHECKS, COVERAGE, LOSS
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.significance import LEAST_P, WORSE, paired_significance
+from pytest_kebab_eval.comparing.significance import ALPHA, mid_p
 from pytest_kebab_eval.model import ComparisonKind, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import first_of
@@ -175,16 +175,10 @@ def _noisy(report: CompareReport, queries: str) -> str:
     """What is to be made of queries that did worse, none of which can be said to be lost."""
     unsure, better = worse_by_noise(report), _better(report)
     said = f"B did worse on {len(unsure)} of {queries}"
-    worse = [
-        f"{row.name} is worse ({format_p(row.significance.p)})"
-        for row in summary_rows(report)
-        if row.direction < 0 and row.significance and row.significance.p is not None
-    ]
+    worse = [f"{row.name} is {row.conclusion}" for row in summary_rows(report) if row.direction < 0]
     if worse:
         return f"{said} and better on {better}; no query stands out from noise, but {worse[0]}"
-    changed = len(unsure) + better
-    tested = paired_significance([-1.0] * len(unsure) + [1.0] * better, changed, yes_no=True)
-    if tested.verdict == WORSE:
+    if len(unsure) > better and mid_p(better, len(unsure)) <= ALPHA:
         shared = "which is noise only if queries of one run flip together, and so few runs cannot tell"
         return f"{said} and better on {better}, {shared} ({first_of(unsure, NAMES_SHOWN, 40)})"
     return f"{said}, as noise alone might ({first_of(unsure, NAMES_SHOWN, 40)}), and better on {better}"
@@ -334,9 +328,9 @@ def check_noise(check: CheckRates, runs_a: int) -> str:
     disagree = f"two runs of one side disagree on {100 * check.disagreement:.1f} % of the queries"
     flaky = f"{check.flaky} of {counted(check.queries, 'query')} flaky in A, " if runs_a > 1 else ""
     said = [f"{flaky}{disagree}"]
-    if check.together and (check.together.worse or check.together.better):
+    if check.worse or check.better:
         targets = " targets" if check.what == COVERAGE.words else ""
-        said.append(f"B did worse on {check.together.worse}{targets} and better on {check.together.better}")
+        said.append(f"B did worse on {check.worse}{targets} and better on {check.better}")
     return "; ".join(said)
 
 
@@ -369,8 +363,3 @@ def format_delta(delta: float | None) -> str:
     if delta == 0:
         return "0"
     return f"{delta:+.4f}" if abs(delta) < 100 else f"{delta:+.1f}"
-
-
-def format_p(p: float) -> str:
-    """`p = 0.04`; the smallest p that the test can give stands for all smaller ones."""
-    return f"p = {p:g}" if p > LEAST_P else f"p <= {p:g}"

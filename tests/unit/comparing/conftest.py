@@ -13,7 +13,7 @@ from pytest_kebab_eval import CompareReport, QueryComparison
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
-from pytest_kebab_eval.comparing.significance import Significance, paired_significance
+from pytest_kebab_eval.comparing.significance import PairedTest, paired_test
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.inputs import find_inputs
@@ -147,14 +147,12 @@ def comparison(evaluation: Evaluation, query: str = "q1") -> Any:
     return next(found for found in evaluation.report.per_query if found.query_id == query)
 
 
-def yes_no(up: int, down: int, n: int, *, lower_is_better: bool = False) -> Significance:
-    return paired_significance([1.0] * up + [-1.0] * down, n, yes_no=True, lower_is_better=lower_is_better)
+def yes_no(up: int, down: int, n: int) -> PairedTest:
+    return paired_test([1.0] * up + [-1.0] * down, n, yes_no=True)
 
 
-def graded(*changes: float, n: int | None = None, lower_is_better: bool = False) -> Significance:
-    return paired_significance(
-        changes, len(changes) if n is None else n, yes_no=False, lower_is_better=lower_is_better
-    )
+def graded(*changes: float, n: int | None = None) -> PairedTest:
+    return paired_test(changes, len(changes) if n is None else n, yes_no=False)
 
 
 def ranks(m: int, *, negative: int) -> list[float]:

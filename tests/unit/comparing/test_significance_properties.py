@@ -1,20 +1,19 @@
-"""What holds for the significance of any changes, and that it is the same bytes everywhere."""
+"""What holds for the significance of any changes."""
 
 from __future__ import annotations
 
 import math
-import os
 import random
-import subprocess
-import sys
+from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.significance import Significance, paired_significance
-from tests.unit.comparing.conftest import graded, ranks, yes_no
+from pytest_kebab_eval.comparing.significance import PairedTest, mid_p, paired_test
+from tests.unit.comparing.conftest import graded, yes_no
 
 # -- properties ------------------------------------------------------------------------------------
 
@@ -27,34 +26,23 @@ signs = st.lists(st.sampled_from([-1.0, 1.0]), max_size=60)
 unchanged = st.integers(0, 50)
 
 
-def mirrored(result: Significance) -> tuple[object, ...]:
-    return (
-        result.down,
-        result.up,
-        None if result.high is None else 0.0 - result.high,
-        None if result.low is None else 0.0 - result.low,
-        result.p,
-        result.verdict,
-    )
-
-
-def values(result: Significance) -> tuple[object, ...]:
-    return (result.up, result.down, result.low, result.high, result.p, result.verdict)
+def turned(result: PairedTest) -> PairedTest:
+    """What it is with the runs swapped."""
+    low, high = (None if end is None else 0.0 - end for end in (result.low, result.high))
+    return result._replace(up=result.down, down=result.up, change=0.0 - result.change, low=high, high=low)
 
 
 @given(some_changes, unchanged)
 def test_swapping_the_runs_mirrors_a_graded_result(changes: list[float], zeros: int) -> None:
     n = len(changes) + zeros
-    there = graded(*changes, n=n)
-    back = graded(*[-change for change in changes], n=n, lower_is_better=True)
-    assert values(back) == mirrored(there)
+    assert graded(*[-change for change in changes], n=n) == turned(graded(*changes, n=n))
 
 
 @given(signs, unchanged)
 def test_swapping_the_runs_mirrors_a_yes_no_result(changes: list[float], zeros: int) -> None:
     up, down = changes.count(1.0), changes.count(-1.0)
     n = up + down + zeros
-    assert values(yes_no(down, up, n, lower_is_better=True)) == mirrored(yes_no(up, down, n))
+    assert yes_no(down, up, n) == turned(yes_no(up, down, n))
 
 
 @given(some_changes, unchanged, st.randoms(use_true_random=False))
@@ -70,7 +58,7 @@ def test_results_are_within_their_bounds(changes: list[float], zeros: int, is_ye
     if is_yes_no:
         changes = [math.copysign(1.0, change) for change in changes]
     n = len(changes) + zeros
-    result = paired_significance(changes, n, yes_no=is_yes_no, max_value=1.0 if is_yes_no else 5.0)
+    result = paired_test(changes, n, yes_no=is_yes_no, max_value=1.0 if is_yes_no else 5.0)
     assert result.up + result.down == len(changes)
     assert (result.p is None) == (n == 0)
     assert result.p is None or 0.0001 <= result.p <= 1
@@ -85,9 +73,27 @@ def test_more_unchanged_queries_leave_p(changes: list[float], zeros: int, is_yes
     if is_yes_no:
         changes = [math.copysign(1.0, change) for change in changes]
     n = max(6, len(changes) + zeros)
-    fewer = paired_significance(changes, n, yes_no=is_yes_no)
-    more = paired_significance(changes, n + 7, yes_no=is_yes_no)
+    fewer, more = (paired_test(changes, count, yes_no=is_yes_no) for count in (n, n + 7))
     assert more.p == fewer.p
+
+
+@given(st.lists(one_change, max_size=11))
+def test_p_of_few_changes_is_that_of_all_their_signs(changes: list[float]) -> None:
+    sums = [0.0]
+    for change in changes:
+        sums = [total + sign * change for total in sums for sign in (1, -1)]
+    seen = abs(math.fsum(changes))
+    at_least = [sum(abs(total) >= seen + edge for total in sums) / len(sums) for edge in (1e-9, -1e-9)]
+    assert at_least[0] - 0.00006 <= (graded(*changes, n=20).p or 0.0) <= max(at_least[1], 0.0001) + 0.00006
+
+
+@given(st.integers(0, 14), st.integers(0, 14))
+def test_mid_p_is_that_of_all_ways_to_change(up: int, down: int) -> None:
+    changed, k = up + down, min(up, down)
+    ways = [sum(way) for way in product((0, 1), repeat=changed)] if changed <= 12 else None
+    counts = Counter(ways) if ways else {j: math.comb(changed, j) for j in range(changed + 1)}
+    exact = (2 * sum(counts[j] for j in range(k)) + counts[k]) / 2**changed
+    assert mid_p(up, down) == pytest.approx(min(1.0, exact))
 
 
 @given(st.integers(1, 400), st.integers(1, 400))
@@ -117,38 +123,6 @@ def test_turning_a_loss_into_a_gain_does_not_raise_p_of_a_graded_gain(
     assert after <= before
 
 
-# -- the same bytes everywhere ---------------------------------------------------------------------
-
-
-def test_a_simulated_p_is_the_same_on_every_platform_and_python() -> None:
-    # too many sums to enumerate; the exact p is 0.0198, and 0.0224 that of the one sequence of flips
-    assert graded(*ranks(64, negative=3)).p == 0.0224
-
-
-def test_a_simulated_p_is_the_same_in_another_process_with_another_hash_seed() -> None:
-    script = (
-        "import random; random.seed(1)\n"
-        "from pytest_kebab_eval.comparing.significance import paired_significance\n"
-        "changes = [float(-i if i % 3 == 0 else i) for i in range(1, 41)]\n"
-        "print(paired_significance(changes, 50, yes_no=False))"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    assert printed == str(graded(*ranks(40, negative=3), n=50))
-
-
-def test_nothing_is_drawn_from_the_global_generator() -> None:
-    random.seed(5)
-    before = random.getstate()
-    graded(*ranks(40, negative=3))
-    assert random.getstate() == before
-
-
 def test_zero_has_no_sign() -> None:
     for result in (graded(n=10), graded(1.0, -1.0, n=2), graded(1e-9, -2e-9, n=30), yes_no(1, 1, 9)):
         shown = [result.low, result.high]
@@ -163,7 +137,7 @@ def test_the_interval_has_the_true_change_as_often_as_it_should(n: int, falling:
     held = 0
     for _ in range(200):
         changes = [-by for _ in range(n) if generator.random() < falling]
-        found = paired_significance(changes, n, yes_no=by == 1.0)
+        found = paired_test(changes, n, yes_no=by == 1.0)
         assert found.low is not None
         assert found.high is not None
         held += found.low <= -falling * by <= found.high

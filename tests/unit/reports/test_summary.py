@@ -33,39 +33,28 @@ def test_the_summary_adds_what_changed_significantly_each_thing_once(tmp_path: P
     report = compared(tmp_path, dict.fromkeys(ids, C1), dict.fromkeys(ids, HIT), dict.fromkeys(ids, second))
     lines = list(summary(report))
     (line,) = (line for line in lines if line.text.startswith("ndcg@"))  # one of five cutoffs
-    assert line.text.split(maxsplit=4) == ["ndcg@10", "1.0000", "0.6309", "-0.3691", "worse (p <= 0.0001)"]
+    assert line.text.split(maxsplit=4) == ["ndcg@10", "1.0000", "0.6309", "-0.3691", "worse (p = 0.0006)"]
     assert line.direction == -1
     assert not any(line.text.startswith("map") for line in lines)  # changes as mrr does
-
-
-def test_a_small_p_that_is_no_evidence_says_why(tmp_path: Path) -> None:
-    # One query falls far and six by little: all signs agree (2 * 0.5 ** 7 = 0.0156), the mean does not tell.
-    ids = [f"q{n}" for n in range(40)]
-    ninth, tenth = result(*"abcdefgh", "c1"), result(*"abcdefghi", "c1")
-    a = dict.fromkeys(ids, HIT) | dict.fromkeys(ids[1:7], ninth)
-    b = a | dict.fromkeys(ids[1:7], tenth) | {"q0": MISS}
-    report = compared(tmp_path, dict.fromkeys(ids, C1), a, b)
-    (line,) = (line for line in summary(report) if line.text.startswith("mrr "))
-    assert line.text.endswith("no evidence of change (p = 0.0156, but the interval has 0)")
 
 
 def test_a_metric_that_falls_is_worse_only_if_it_is_given_how_many_are_listed(tmp_path: Path) -> None:
     ids = [f"q{n}" for n in range(40)]
     b = {query_id: MISS if number < 5 else HIT for number, query_id in enumerate(ids)}
     report = compared(tmp_path, dict.fromkeys(ids, C1), dict.fromkeys(ids, HIT), b)
-    assert report.significance["hit@5"].verdict == "worse"  # 0.5 ** 5 = 0.0312
+    found = report.significance["hit@5"]
+    assert found.p == 0.0312  # 0.5 ** 5; beside hit@1, mrr, ndcg@10, precision@5_chunk, empty_result_rate
+    assert (found.verdict, found.p_holm) == ("may be chance", 0.1872)
     (line,) = (line for line in summary(report) if line.text.startswith("hit@5 "))
-    assert "no evidence of change among " in line.text
-    assert "tests (p = 0.0312)" in line.text
+    assert line.text.endswith("may be chance (p = 0.1872)")
     assert line.direction == 0
 
 
-@pytest.mark.parametrize(("lost", "said"), [(5, "no evidence of change among "), (20, "worse")])
+@pytest.mark.parametrize(("lost", "said"), [(5, "may be chance (p = 0.18"), (20, "worse (p = 0.0")])
 def test_every_report_says_the_same_of_a_metric(tmp_path: Path, lost: int, said: str) -> None:
     ids = [f"q{n}" for n in range(40)]
     a, b = dict.fromkeys(ids, HIT), dict.fromkeys(ids, HIT) | dict.fromkeys(ids[:lost], MISS)
     report = compared(tmp_path, dict.fromkeys(ids, C1), a, b, "hit@1 >= 0")
-    assert report.significance["hit@1"].verdict == "worse"  # by its own p, 0.0312 or less
     (conclusion,) = (row.conclusion for row in metric_rows(report) if row.name == "hit@1")
     assert conclusion.startswith(said)
     terminal = [line.text for line in summary(report) if line.text.startswith("hit@1 ")]
@@ -82,14 +71,14 @@ def test_every_report_says_the_same_of_a_metric(tmp_path: Path, lost: int, said:
     for shown, places in ((terminal, 1), (markdown, 2), (html, 2)):
         assert len(shown) == places
         assert all(conclusion in row for row in shown)
-        assert all(("worse" in row) == (said == "worse") for row in shown)
+        assert all(("worse" in row) == said.startswith("worse") for row in shown)
 
 
 def test_a_change_in_the_summary_that_may_be_noise_is_not_red(tmp_path: Path) -> None:
     lines = list(summary(compared(tmp_path, {"q1": C1}, {"q1": HIT}, {"q1": MISS})))
     assert not any(line.text.startswith("ndcg@5 ") for line in lines)
     (line,) = (line for line in lines if line.text.startswith("mrr "))
-    assert line.text.endswith("-1.0000  too few queries to tell (p = 0.5)")
+    assert line.text.endswith("-1.0000  too few queries")
     assert line.direction == 0
 
 

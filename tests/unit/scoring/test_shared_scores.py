@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
-from pytest_kebab_eval.comparing.significance import paired_significance
+from pytest_kebab_eval.comparing.significance import paired_test
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Metric, Values
 from pytest_kebab_eval.metrics.registry import total
@@ -145,7 +145,7 @@ def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pa
     found = compare_totals(a, b, {}).significance
     changes = [float(reciprocal(pair.b)) - float(reciprocal(pair.a)) for pair in asked_pairs]
     is_yes_no = {reciprocal(asked) for pair in asked_pairs for asked in (pair.a, pair.b)} <= {0, 1}
-    expected = paired_significance([change for change in changes if change], len(changes), yes_no=is_yes_no)
+    expected = paired_test([change for change in changes if change], len(changes), yes_no=is_yes_no)
     assert (found["mrr"].n, found["mrr"].up, found["mrr"].down) == (expected.n, expected.up, expected.down)
     assert found["mrr"].p == expected.p
     both = [pair for pair in asked_pairs if pair.a.judged is not None and pair.b.judged is not None]
