@@ -143,7 +143,7 @@ $(PROMPTFOO_DIR)/.installed:
 	@touch $@
 
 tools: $(TOOLS_VENV)/.installed $(PROMPTFOO_DIR)/.installed ## import files of Ragas, DeepEval, LangSmith, promptfoo and ranx, as these write them
-	PROMPTFOO='$(CURDIR)/$(PROMPTFOO_DIR)/node_modules/.bin/promptfoo' $(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py tests/unit/importers/test_rankings.py
+	PROMPTFOO='$(CURDIR)/$(PROMPTFOO_DIR)/node_modules/.bin/promptfoo' $(TOOLS_VENV)/bin/python -m pytest -W default -rs tests/unit/importers/test_written_by_tools.py
 
 DISPLAYS_VENV := build/displays-venv
 $(DISPLAYS_VENV)/.installed: pyproject.toml $(VENV)/.package

@@ -2,74 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.importers.importer import (
-    Imported,
-    Importer,
-    ImportOption,
-    Json,
-    golden_entry,
-    joined_files,
-    optional,
-    result_json,
-)
-from pytest_kebab_eval.importers.sources import (
-    Id,
-    Source,
-    decode,
-    distinct_texts,
-    json_object,
-    unique_records,
-)
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import Id, Json, checked_id, decode, distinct_texts, records
 
-Heading = str | tuple[str, ...]
+Texts = tuple[str, ...]
 _STAGES = ("folder_selection", "retrieval", "generation", "judge")
 
 
-class _Support(msgspec.Struct):
-    rel_path: str
-    heading_path: Heading | None = None
-    snippets: tuple[str, ...] | None = None
+class _Place(msgspec.Struct):  # a support, a retrieved chunk, or a reference
+    chunk_id: Id | None = None
+    rel_path: str | None = None
+    heading_path: str | Texts | None = None
+    snippets: Texts | None = None
+    rank: int | None = None
+    text: str | None = None
+    score_final: float | None = None
+
+    @property
+    def headings(self) -> list[str]:
+        """`# Setup > ## Linux` as its levels."""
+        given = self.heading_path
+        levels = given.split(">") if isinstance(given, str) else given or ()
+        return [level.strip() for level in levels if level.strip()]
+
+    @property
+    def name(self) -> str | None:
+        return None if self.chunk_id is None else str(self.chunk_id)
 
 
 class _Case(msgspec.Struct):
     id: Id | None = None
     question: str | None = None
     answerable: bool | None = None
-    expected_key_facts: tuple[str, ...] | None = None
-    gold_supports: tuple[_Support, ...] | None = None
+    expected_key_facts: Texts | None = None
+    gold_supports: tuple[_Place, ...] | None = None
     required_support_groups: tuple[tuple[int, ...], ...] | None = None
-    tags: tuple[str, ...] | None = None
+    tags: Texts | None = None
     category: str | None = None
     difficulty: str | None = None
 
 
-class _Chunk(msgspec.Struct):
-    chunk_id: Id | None = None
-    rel_path: str | None = None
-    heading_path: Heading | None = None
-    rank: int | None = None
-    text: str | None = None
-    score_final: float | None = None
-
-
-class _Reference(msgspec.Struct):
-    rel_path: str | None = None
-    heading_path: Heading | None = None
-    chunk_id: Id | None = None
-
-
-class _Abstention(msgspec.Struct):
-    abstained: bool | None = None
-
-
-class _JudgeScore(msgspec.Struct):
+class _Score(msgspec.Struct):
     score: float | None = None
-    unsupported_claims: tuple[str, ...] | None = None
+    unsupported_claims: Texts | None = None
+    supported_claims: Texts | None = None
 
 
 class _Cost(msgspec.Struct):
@@ -84,194 +66,149 @@ class _Latency(msgspec.Struct):
     judge_ms: float | None = None
 
 
-class _Coverage(msgspec.Struct):
-    chunker_version: str | None = None
-    index_version: str | None = None
-
-
 class _Result(msgspec.Struct):
     test_case_id: Id | None = None
     question: str | None = None
     answer: str | None = None
-    references: tuple[_Reference | str, ...] | None = None
-    retrieved_chunks: tuple[_Chunk, ...] | None = None
-    abstention: _Abstention | None = None
-    groundedness: _JudgeScore | None = None
-    correctness: _JudgeScore | None = None
+    references: tuple[_Place | str, ...] | None = None
+    retrieved_chunks: tuple[_Place, ...] | None = None
+    abstention: Json | None = None
+    groundedness: _Score | None = None
+    correctness: _Score | None = None
     cost: _Cost | None = None
     latency: _Latency | None = None
     config: Json | None = None
-    indexing_coverage: _Coverage | None = None
+    indexing_coverage: Json | None = None
     error: str | None = None
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
     results, eval_set, config = sources["results"], sources["eval-set"], dict[str, Any]()
-    golden = {entry["id"]: entry for entry in _golden(eval_set)}
+    golden, lines = dict[str, Json](), dict[str, int]()
+    for line, _, case in records(eval_set, _Case, "test case"):
+        name = checked_id(eval_set, line, case.id, "id", lines)
+        golden[name] = golden_entry(eval_set, line, _entry(name, case))
     given = _config(sources["config"]) if "config" in sources else None
-    read = _results(results, golden, given, config)
-    return joined_files(results, read, eval_set, golden, config=config)
+    return Imported(_results(results, golden, given, config), golden, config, (results, eval_set))
 
 
-# -- the evaluation set --------------------------------------------------------------------------
-
-
-def _golden(source: Source) -> Iterator[Json]:
-    for line, query_id, case in unique_records(source, _Case, "test case", "id"):
-        fields = {
-            "id": query_id,
-            "query": case.question or query_id,
-            "answerable": case.answerable,
-            "claims": distinct_texts(case.expected_key_facts),
-            "gold_supports": [_support(support) for support in case.gold_supports or ()],
-            "required_support_groups": [list(group) for group in case.required_support_groups or ()],
-            "category": case.category,
-            "difficulty": case.difficulty,
-            "tags": distinct_texts(case.tags),
-        }
-        yield golden_entry(source, line, fields)
-
-
-def _support(given: _Support) -> Json:
-    more = {
-        "heading": " > ".join(_headings(given.heading_path)),
-        "snippets": distinct_texts(given.snippets),
+def _entry(name: str, case: _Case) -> Json:
+    return {
+        "id": name,
+        "query": case.question or name,
+        "answerable": case.answerable,
+        "claims": distinct_texts(case.expected_key_facts),
+        "gold_supports": [
+            _known(
+                path=place.rel_path,
+                heading=" > ".join(place.headings),
+                snippets=distinct_texts(place.snippets),
+            )
+            for place in case.gold_supports or ()
+        ],
+        "required_support_groups": [list(group) for group in case.required_support_groups or ()],
+        "category": case.category,
+        "difficulty": case.difficulty,
+        "tags": distinct_texts(case.tags),
     }
-    return {"path": given.rel_path, **{name: value for name, value in more.items() if value}}
 
 
-def _headings(given: Heading | None) -> list[str]:
-    """`# Setup > ## Linux` as its levels."""
-    levels = given.split(">") if isinstance(given, str) else given or ()
-    return [level.strip() for level in levels if level.strip()]
-
-
-# -- the results ---------------------------------------------------------------------------------
+def _known(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value not in (None, "", {}, [])}
 
 
 def _results(
     source: Source, golden: Mapping[str, Json], given: Json | None, config: Json
 ) -> Iterator[tuple[str, bytes]]:
     """The results; `config` is filled from the first of them, unless it was given as a file."""
-    for number, (line, query_id, result) in enumerate(
-        unique_records(source, _Result, "result", "test_case_id")
-    ):
-        settings = given or result.config or {}
-        if number == 0:
-            config.update(_snapshot(settings, result.indexing_coverage or _Coverage()))
-        query = result.question or golden.get(query_id, {}).get("query", "")
-        hits = _hits(source, line, result.retrieved_chunks or ())
-        latency = result.latency or _Latency()
-        more = {
-            "elapsed_ms": latency.total_ms,
-            "error": result.error,
-            **_if_any("timings_ms", {stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
-            **_if_any("judge", _judge(result, settings)),
-            "cost_usd": result.cost.judge_cost_usd if result.cost else None,
-        }
-        yield query_id, result_json(query_id, query, hits, _answer(result), **more)
+    lines: dict[str, int] = {}
+    for line, _, result in records(source, _Result, "result"):
+        name = checked_id(source, line, result.test_case_id, "test_case_id", lines)
+        settings, latency = given or result.config or {}, result.latency or _Latency()
+        config.update({} if config else _snapshot(settings, result.indexing_coverage or {}))
+        more = _known(
+            elapsed_ms=latency.total_ms,
+            error=result.error,
+            timings_ms=_known(**{stage: getattr(latency, f"{stage}_ms") for stage in _STAGES}),
+            judge=_judge(result, settings),
+        )
+        more["cost_usd"] = result.cost.judge_cost_usd if result.cost else None
+        query = result.question or golden.get(name, {}).get("query", "")
+        yield name, result_json(name, query, _hits(source, line, result), _answer(result), **more)
 
 
-def _if_any(field: str, values: Json) -> Json:
-    known = {name: value for name, value in values.items() if value is not None}
-    return {field: known} if known else {}
-
-
-def _hits(source: Source, line: int, chunks: Sequence[_Chunk]) -> list[Json]:
+def _hits(source: Source, line: int, result: _Result) -> list[Json]:
     """The hits by rank; if no chunk has a rank, they are in the order of the list."""
+    chunks = result.retrieved_chunks or ()
     ranks = [chunk.rank or 0 for chunk in chunks]
-    if not any(ranks):
-        ranks = list(range(1, len(chunks) + 1))
-    if min(ranks, default=1) < 1 or len(set(ranks)) < len(ranks):
+    ranks = ranks if any(ranks) else [*range(1, len(chunks) + 1)]
+    if min(ranks, default=1) < 1 or len({*ranks}) < len(ranks):
         raise source.error(line, "a rank in 'retrieved_chunks' is missing, below 1 or there twice")
     return [
         {
             "rank": rank,
-            "chunk_id": None if chunk.chunk_id is None else str(chunk.chunk_id),
+            "chunk_id": chunk.name,
             "doc_id": chunk.rel_path,
             "doc_path": chunk.rel_path,
-            "heading_path": _headings(chunk.heading_path),
+            "heading_path": chunk.headings,
             "text": chunk.text or None,
-            **({} if chunk.score_final is None else {"retrieval": {"fusion_score": chunk.score_final}}),
+            **_known(retrieval=_known(fusion_score=chunk.score_final)),
         }
         for rank, chunk in sorted(zip(ranks, chunks, strict=True), key=lambda pair: pair[0])
     ]
 
 
 def _answer(result: _Result) -> Json | None:
-    abstained = bool(result.abstention and result.abstention.abstained)
+    abstained = bool((result.abstention or {}).get("abstained"))
     if result.answer is None and not abstained:
         return None
-    chunk_ids = {str(chunk.chunk_id) for chunk in result.retrieved_chunks or () if chunk.chunk_id is not None}
-    return {
-        "answer": result.answer or "",
-        "grounded": not abstained,
-        "citations": [
-            {"marker": f"[{number}]", **_cited(reference, chunk_ids)}
-            for number, reference in enumerate(result.references or (), start=1)
-        ],
-    }
-
-
-def _cited(reference: _Reference | str, chunk_ids: set[str]) -> Json:
-    """A citation of a chunk, a path or both; a text is a path, unless it is a retrieved chunk's id."""
-    if isinstance(reference, str):
-        is_chunk = reference in chunk_ids
-        reference = _Reference(chunk_id=reference) if is_chunk else _Reference(rel_path=reference)
-    section = " > ".join(_headings(reference.heading_path)) or None
-    citation = {"kind": "line", "path": reference.rel_path, "section": section}
-    return {
-        "citation": citation if reference.rel_path else None,
-        "chunk_id": None if reference.chunk_id is None else str(reference.chunk_id),
-    }
-
-
-# -- the configuration ---------------------------------------------------------------------------
-
-
-def _config(source: Source) -> Json:
-    data = source.read()
-    if not data.strip():
-        raise source.error(None, "there is no configuration in this file")
-    source.check_encoding(None, data)
-    return decode(source, 1, data, json_object, "configuration")
-
-
-def _snapshot(config: Json, coverage: _Coverage) -> Json:
-    """The configuration as a stored snapshot; under `config` it is complete, as it was given."""
-    known = {
-        "chunker_version": _text(config.get("chunker_version")) or coverage.chunker_version,
-        "index_version": _text(config.get("index_version") or config.get("index_build_version"))
-        or coverage.index_version,
-        "embedding": _named("model", config.get("embedding_model")),
-        "llm": _named("model_id", config.get("llm_model")),
-        "prompt_template_version": _text(config.get("prompt_version")),
-        "config": config or None,
-    }
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _named(field: str, given: Any) -> Json | None:
-    name = _text(given)
-    return None if name is None else {field: name}
+    chunk_ids = {chunk.name for chunk in result.retrieved_chunks or ()}
+    citations = []
+    for number, place in enumerate(result.references or (), start=1):
+        if isinstance(place, str):  # a retrieved chunk's id, or else a path
+            place = _Place(chunk_id=place) if place in chunk_ids else _Place(rel_path=place)
+        section = " > ".join(place.headings) or None
+        citation = {"kind": "line", "path": place.rel_path, "section": section} if place.rel_path else None
+        citations.append({"marker": f"[{number}]", "citation": citation, "chunk_id": place.name})
+    return {"answer": result.answer or "", "grounded": not abstained, "citations": citations}
 
 
 def _judge(result: _Result, config: Json) -> Json:
-    """The judge's scores, model, prompt and temperature; empty if there is no score."""
-    groundedness, correctness = result.groundedness or _JudgeScore(), result.correctness or _JudgeScore()
+    groundedness, correctness = result.groundedness or _Score(), result.correctness or _Score()
     if groundedness.score is None and correctness.score is None:
         return {}
-    nested = config.get("judge")
-    judge = nested if isinstance(nested, dict) else {}
-    temperature = config.get("judge_temperature", judge.get("temperature"))
-    return {
-        "groundedness": groundedness.score,
-        "correctness": correctness.score,
-        "model": _text(config.get("judge_model", judge.get("model"))),
-        "prompt_version": _text(config.get("judge_prompt_version", judge.get("prompt_version"))),
-        "temperature": temperature if isinstance(temperature, (int, float)) else None,
-        "unsupported_claims": list(groundedness.unsupported_claims or ()) or None,
-    }
+    judge = config["judge"] if isinstance(config.get("judge"), dict) else {}
+    judge = {**judge, **{name[6:]: value for name, value in config.items() if name.startswith("judge_")}}
+    temperature = judge.get("temperature")
+    return _known(
+        groundedness=groundedness.score,
+        correctness=correctness.score,
+        model=_text(judge.get("model")),
+        prompt_version=_text(judge.get("prompt_version")),
+        temperature=temperature if isinstance(temperature, (int, float)) else None,
+        unsupported_claims=list(groundedness.unsupported_claims or ()),
+        supported_claims=list(groundedness.supported_claims or ()),
+    )
+
+
+def _config(source: Source) -> Json:
+    text = source.text()
+    if not text.strip():
+        raise source.error(None, "there is no configuration in this file")
+    return decode(source, 1, text.encode(), msgspec.json.Decoder(Json), "configuration")
+
+
+def _snapshot(config: Json, coverage: Json) -> Json:
+    """The configuration as a stored snapshot; under `config` it is complete, as it was given."""
+    index_version = config.get("index_version") or config.get("index_build_version")
+    return _known(
+        chunker_version=_text(config.get("chunker_version") or coverage.get("chunker_version")),
+        index_version=_text(index_version or coverage.get("index_version")),
+        embedding=_known(model=_text(config.get("embedding_model"))),
+        llm=_known(model_id=_text(config.get("llm_model"))),
+        prompt_template_version=_text(config.get("prompt_version")),
+        config=config,
+    )
 
 
 def _text(given: Any) -> str | None:
@@ -279,12 +216,12 @@ def _text(given: Any) -> str | None:
 
 
 HELLOWORLD = Importer(
-    name="helloworld",
-    help="A run of helloworld, question answering over notes.",
-    options=(
+    "helloworld",
+    "A run of helloworld, question answering over notes.",
+    (
         ImportOption("eval-set", "The eval_set.jsonl."),
         ImportOption("results", "The results.jsonl of the run."),
-        optional("config", "The config.json of the run."),
+        ImportOption("config", "The config.json of the run.", required=False),
     ),
-    read=_read,
+    _read,
 )

@@ -5,22 +5,18 @@ Both are stored as they are.
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pytest_kebab_eval.errors import InputError
-from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, Json
-from pytest_kebab_eval.importers.sources import STDIN, Source, UniqueIds, decode
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import Json, checked_id, records
 from pytest_kebab_eval.model import Unreadable
-from pytest_kebab_eval.store import Address, backend_of, open_database
-from pytest_kebab_eval.store.address import is_export
+from pytest_kebab_eval.store import Address, backend_of, is_export, open_database
 from pytest_kebab_eval.store.exports import is_header
 from pytest_kebab_eval.store.recorder import check_names
 from pytest_kebab_eval.store.results import decode_result
@@ -36,42 +32,36 @@ class _ResultLine(msgspec.Struct):
     hits_top_k: tuple[_HitVersion, ...] = ()
 
 
-_decoder = msgspec.json.Decoder(_ResultLine)
-
-
 def _read(sources: Mapping[str, Source]) -> Imported:
     config: Json = {}
     return Imported(_results(sources["results"], config), None, config)
 
 
 def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
-    ids = UniqueIds(source, "query_id")
-    versions = set()
-    number = 0
-    for number, line in source.lines():
-        line = line.strip()
-        result = decode(source, number, line, _decoder, "result")
-        query_id = ids.add(number, result.query_id)
-        read_back = decode_result(query_id, line)
+    lines, versions = dict[str, int](), set[str]()
+    for number, line, result in records(source, _ResultLine, "result"):
+        query_id = checked_id(source, number, result.query_id, "query_id", lines)
+        read_back = decode_result(query_id, line.strip())
         if isinstance(read_back, Unreadable):
             raise source.error(number, f"this is not a result: {read_back.reason}")
         versions |= {hit.chunker_version for hit in result.hits_top_k if isinstance(hit.chunker_version, str)}
-        yield query_id, line
-    if not number:
-        raise source.error(None, "there is no result in this file")
+        yield query_id, line.strip()
     if len(versions) == 1:  # with several, it is not known which chunker made the run's ids
         config["chunker_version"] = versions.pop()
 
 
 KEBAB = Importer(
-    name="kebab",
-    help="The results of kebab: one result_json a line.",
-    options=(ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one."),),
-    read=_read,
+    "kebab",
+    "The results of kebab: one result_json a line.",
+    (ImportOption("results", "The per_query.jsonl of the run, or what export wrote of one."),),
+    _read,
 )
 
 
-# -- a run that `kebab-eval export` wrote --------------------------------------------------------------
+def is_exported(source: Source) -> bool:
+    """Whether a source is a run that `kebab-eval export` wrote."""
+    _, line = next(source.lines(), (0, b"")) if is_export(Path(source.path)) else (0, b"")
+    return is_header(line)
 
 
 def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, int]:
@@ -91,25 +81,3 @@ def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, in
         with Progress("importing", count) as progress:
             backend_of(db).write_runs([run._replace(rows=Advancing(run.rows, progress)) for run in runs])
     return ", ".join(run.run_id for run in runs), count
-
-
-@contextmanager
-def find_export(source: Source) -> Iterator[Path | None]:
-    """The export that a source is, if it is one; standard input is kept in a file until the block ends."""
-    if source.path != STDIN:
-        path = Path(source.path)
-        yield path if is_export(path) and _is_exported(path) else None
-    elif is_header(getattr(sys.stdin.buffer, "peek", bytes)()):
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory, "standard-input.jsonl")
-            with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
-            yield path
-    else:
-        yield None
-
-
-def _is_exported(path: Path) -> bool:
-    """Whether the file begins as an export does."""
-    _, line = next(Source(str(path)).lines(), (0, b""))
-    return is_header(line)

@@ -1,150 +1,260 @@
-"""A table as CSV, JSONL or JSON -> its rows; a cell -> a list; a document -> the members of a list.
+"""Rows, with the line that each starts on, of CSV, JSONL, a JSON or YAML document; what a cell spells.
 
-Rows and members have the line that they start on. CSV and JSONL are read row by row. Other endings, and
-standard input, are told apart by the first character.
+JSONL is read row by row. Other endings, and standard input, are told apart by the first character.
 """
 
 from __future__ import annotations
 
 import ast
 import csv
-import json
+import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pytest_kebab_eval.golden.values import JsonReader, ParseError, decode_utf8
+from pytest_kebab_eval.golden.values import JsonReader, ParseError, is_unicode
 from pytest_kebab_eval.golden.yaml_values import YamlReader, events, line_of
-from pytest_kebab_eval.importers.importer import Json
-from pytest_kebab_eval.importers.sources import Source, decode, json_object, parsed_json
+from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.limits import IMPORTED_LINE, PYTHON_CELL
-from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text import brief, printable
 
-_Lines = Iterable[tuple[int, bytes]]
+Json = dict[str, Any]
+Id = str | int
+T = TypeVar("T")
+_MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # half of a surrogate pair, which JSON can spell
 
 
-class TableRow(NamedTuple):
-    """A row: values by column; in CSV all are text, and empty cells None."""
+class Row(NamedTuple):
+    """A row of a table, or a member of a document's list or mapping; of a mapping it has a key."""
 
     line: int
-    values: Json
+    value: Any
+    key: str | None = None
 
 
-def read_table(source: Source, names: Collection[str] = ()) -> Iterator[TableRow]:
-    """The rows of a table; in a JSON document they may be under one of these names, or within several."""
+# -- JSONL: a record a line ------------------------------------------------------------------------
+
+
+def records(source: Source, kind: type[T], what: str) -> Iterator[tuple[int, bytes, T]]:
+    """Each line's number, the line and its record; an error if the file has no line."""
+    decoder = msgspec.json.Decoder(kind)
+    number = 0
+    for number, line in source.lines():
+        yield number, line, decode(source, number, line, decoder, what)
+    if not number:
+        raise source.error(None, f"there is no {what} in this file")
+
+
+def decode(source: Source, number: int, data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
+    """JSON as a record of the decoder's type; an error with the line if it is none."""
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise source.error(number, f"this is not a {what}: {brief(str(error), 120)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise source.error(number, f"this is not JSON: {brief(str(error), 120)}") from None
+    except RecursionError:
+        raise source.error(number, "this is nested too deeply") from None
+
+
+def checked_id(
+    source: Source, line: int, given: Id | None, field: str, lines: dict[str, int] | None = None
+) -> str:
+    """The id as text; an error if it is missing or blank, or one of the `lines` before has it."""
+    name = "" if given is None else str(given)
+    if not name.strip():
+        raise source.error(line, f"'{field}' is missing")
+    if lines is not None:
+        if name in lines:
+            where = f"taken already, at line {lines[name]}" if lines[name] != line else "there twice"
+            raise source.error(line, f"the id '{printable(name)}' is {where}")
+        lines[name] = line
+    return name
+
+
+def distinct_texts(given: Iterable[Id] | None) -> list[str]:
+    """Ids or texts as text, each once, without blank ones."""
+    return list(dict.fromkeys(text for text in map(str, given or ()) if text.strip()))
+
+
+# -- tables ------------------------------------------------------------------------------------------
+
+
+def read_table(source: Source, names: Collection[str] = ()) -> Iterator[Row]:
+    """The rows of a table, each a mapping; in a JSON document they may be under one of these names.
+
+    In CSV all values are text, and empty cells None.
+    """
     row = None
     for row in _rows(source, names):
+        if not isinstance(row.value, dict):
+            raise source.error(row.line, "this row is no object")
         yield row
     if row is None:
         raise source.error(None, "there are no rows in this file")
 
 
-def _rows(source: Source, names: Collection[str]) -> Iterator[TableRow]:
-    if source.ending == ".csv":
-        return _from_csv(source, source.lines(with_blank=True))
+def _rows(source: Source, names: Collection[str]) -> Iterable[Row]:
     if source.ending in {".jsonl", ".ndjson"}:
         return _from_json_lines(source, source.lines())
-    data = source.read()
-    start = data.lstrip()[:1]
-    if start not in {b"[", b"{"}:
-        return _from_csv(source, _lines_of(source, data))
-    if start == b"{" and _is_json_lines(data):
-        return _from_json_lines(source, ((n, line) for n, line in _lines_of(source, data) if line.strip()))
-    return _from_json(source, data, names)
+    text = source.text()
+    start = "" if source.ending == ".csv" else text.lstrip()[:1]
+    if start not in {"[", "{"}:
+        return _from_csv(source, text)
+    if start == "{" and _is_json_lines(text):
+        lines = enumerate(text.encode().split(b"\n"), start=1)
+        return _from_json_lines(source, ((number, line) for number, line in lines if line.strip()))
+    rows = read_members(source, names, text)
+    if rows and all(row.key is not None for row in rows):
+        return [Row(rows[0].line, {row.key: row.value for row in rows})]  # an object alone is the only row
+    return rows
 
 
-def _lines_of(source: Source, data: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        source.check_encoding(number, line)
-        yield number, line
-
-
-def _is_json_lines(data: bytes) -> bool:
+def _is_json_lines(text: str) -> bool:
     """Whether the first line is a whole object, and another follows it."""
-    first, _, rest = data.strip().partition(b"\n")
-    try:
-        return rest.lstrip().startswith(b"{") and isinstance(json_object.decode(first), dict)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+    first, _, rest = text.strip().partition("\n")
+    return rest.lstrip().startswith("{") and isinstance(parsed_json(first), dict)
 
 
-def _from_json(source: Source, data: bytes, names: Collection[str]) -> Iterator[TableRow]:
-    """The objects of a list; an object in which no such list is looked for is the only row."""
-    members = read_json_members(source, data, names)
-    if members and all(member.key is not None for member in members):
-        values = {member.key or "": member.value for member in members}
-        yield TableRow(members[0].line, values)
-        return
-    for number, member in enumerate(members, start=1):
-        if not isinstance(member.value, dict):
-            raise source.error(member.line, f"number {number} of the list is no object")
-        yield TableRow(member.line, member.value)
-
-
-def _from_json_lines(source: Source, lines: _Lines) -> Iterator[TableRow]:
+def _from_json_lines(source: Source, lines: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
+    decoder = msgspec.json.Decoder(Json)
     for number, line in lines:
-        values = _with_nan(line) if b"NaN" in line else None
-        yield TableRow(number, values or decode(source, number, line, json_object, "row"))
+        if b"NaN" in line:  # which Python writes for a score that is missing
+            line = re.sub(rb'("(?:[^"\\]|\\.)*")|\bNaN\b', lambda found: found[1] or b"null", line)
+        yield Row(number, decode(source, number, line, decoder, "row"))
 
 
-def _with_nan(line: bytes) -> Json | None:
-    """An object in which Python wrote NaN, which is no JSON: a score that is missing."""
+def _from_csv(source: Source, text: str) -> Iterator[Row]:
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, IMPORTED_LINE))  # the module's limit, 128 kB, is the whole process's
+    line, header = 1, list[str]()
     try:
-        found = json.loads(line, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-# -- CSV ---------------------------------------------------------------------------------------------
-
-
-def _from_csv(source: Source, lines: _Lines) -> Iterator[TableRow]:
-    with _long_cells():
-        reader = csv.reader((line.decode() for _, line in lines), strict=True)
-        line, header = 1, None
-        try:
-            for cells in reader:
-                if header is None:
-                    header = _header(source, line, cells)
-                elif cells:
-                    if len(cells) != len(header):
-                        raise source.error(line, f"there are {len(cells)} cells instead of {len(header)}")
-                    yield TableRow(line, {n: cell or None for n, cell in zip(header, cells, strict=True)})
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise source.error(line, f"this is not CSV: {brief(str(error), 80)}") from None
-
-
-def _header(source: Source, line: int, cells: list[str]) -> list[str] | None:
-    """The names of the columns; None for a blank line."""
-    if not any(cell.strip() for cell in cells):
-        return None
-    repeated = {cell for cell in cells if cells.count(cell) > 1}
-    if repeated:
-        raise source.error(line, f"the column '{brief(min(repeated), 40)}' is there twice")
-    return cells
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Let a cell be as long as a line; the module's limit, 128 kB, is the whole process's."""
-    before = csv.field_size_limit()
-    csv.field_size_limit(max(before, IMPORTED_LINE))
-    try:
-        yield
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        for cells in reader:
+            if not header:
+                header = cells if any(cell.strip() for cell in cells) else []
+                twice = [cell for cell in header if header.count(cell) > 1]
+                if twice:
+                    raise source.error(line, f"the column '{brief(twice[0], 40)}' is there twice")
+            elif cells:
+                if len(cells) != len(header):
+                    raise source.error(line, f"there are {len(cells)} cells instead of {len(header)}")
+                yield Row(line, {name: cell or None for name, cell in zip(header, cells, strict=True)})
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise source.error(line, f"this is not CSV: {brief(str(error), 80)}") from None
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(limit)
+
+
+# -- documents ---------------------------------------------------------------------------------------
+
+
+def read_members(source: Source, names: Collection[str], text: str | None = None) -> list[Row]:
+    """The members of a JSON or YAML document, or of the innermost list or mapping in it under these names."""
+    text = source.text() if text is None else text
+    is_yaml = source.ending in {".yaml", ".yml"} or (
+        source.ending != ".json" and text.lstrip()[:1] not in {"{", "["}
+    )
+    try:
+        rows = _yaml_document(text, names) if is_yaml else _json_document(text, names)
+    except ParseError as error:
+        raise source.error(error.line, str(error)) from None
+    for row in rows if _HALF_PAIR.search(text) else ():
+        if not is_unicode([row.key, row.value]):
+            raise source.error(row.line, "this has a character that is not Unicode text")
+    return rows
+
+
+_EMPTY = "there is nothing in this file"
+_TOP_LEVEL = "the top level must be a list or a mapping"
+
+
+def _json_document(text: str, names: Collection[str]) -> list[Row]:
+    reader = JsonReader(text)
+    if reader.peek() not in {"[", "{"}:
+        raise ParseError(reader.line, _TOP_LEVEL if reader.peek() else _EMPTY)
+    rows = _json_members(reader, names)
+    if reader.peek():
+        raise ParseError(reader.line, "this is not JSON: there is something after its end")
+    return rows
+
+
+def _json_members(reader: JsonReader, names: Collection[str], depth: int = 0) -> list[Row]:
+    if depth > _MAX_DEPTH:
+        raise ParseError(reader.line, "this is nested too deeply")
+    rows, inner = list[Row](), None
+    opening = reader.take("[{")
+    closing = "]" if opening == "[" else "}"
+    if reader.peek() == closing:
+        reader.skip()
+        return rows
+    separator = ","
+    while separator == ",":
+        key = None
+        if opening == "{":
+            key, line = reader.value()
+            if not isinstance(key, str):
+                raise ParseError(line, "this is not JSON: a key must be in quotes")
+            reader.take(":")
+        if key in names and reader.peek() in {"[", "{"}:
+            found = _json_members(reader, names, depth + 1)
+            inner = found if inner is None else inner
+        else:
+            value, line = reader.value()
+            rows.append(Row(line, value, key))
+        separator = reader.take("," + closing)
+    return rows if inner is None else inner
+
+
+def _yaml_document(text: str, names: Collection[str]) -> list[Row]:
+    reader = YamlReader(text)
+    with reader.reading() as next_event:
+        next_event()  # the stream's start
+        if isinstance(next_event(), events.StreamEndEvent):
+            raise ParseError(1, _EMPTY)
+        start = next_event()
+        if not isinstance(start, (events.SequenceStartEvent, events.MappingStartEvent)):
+            raise ParseError(line_of(start), _TOP_LEVEL)
+        rows = _yaml_members(reader, start, names)
+        next_event()  # the document's end
+        event = next_event()
+        if not isinstance(event, events.StreamEndEvent):
+            raise ParseError(line_of(event), "a second YAML document starts here; keep to one")
+        return rows
+
+
+def _yaml_members(reader: YamlReader, start: Any, names: Collection[str], depth: int = 1) -> list[Row]:
+    rows, inner, next_event = list[Row](), None, reader.loader.get_event
+    is_mapping = isinstance(start, events.MappingStartEvent)
+    while not isinstance(event := next_event(), (events.MappingEndEvent, events.SequenceEndEvent)):
+        key, line = None, line_of(event)
+        if is_mapping:
+            if not isinstance(event, events.ScalarEvent):
+                raise ParseError(line, "a key must be plain text")
+            key, event = event.value, next_event()
+        if key in names and isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
+            found = _yaml_members(reader, event, (), depth + 1)
+            inner = found if inner is None else inner
+        else:
+            rows.append(Row(line, reader.value(event, depth + 1), key))
+    return rows if inner is None else inner
 
 
 # -- what a cell spells ------------------------------------------------------------------------------
 
-_PYTHON_TEXT = re.compile(r"""\s*,?\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""", re.DOTALL)
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|\n|.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_PYTHON_TEXT = re.compile(r"""[\s,]*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+
+
+def parsed_json(text: str) -> Any:
+    """The JSON value that the text is; None if it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
 
 
 def opened(given: Any) -> Any:
@@ -158,7 +268,7 @@ def opened(given: Any) -> Any:
 def as_list(given: Any) -> list[Any]:
     """A list, also one that a cell spells as JSON, Python or NumPy do; another value is a list of one."""
     if isinstance(given, str):
-        given = _parsed_list(given) or given
+        given = _parsed_list(given.strip()) or given
     if isinstance(given, Mapping):
         inner = next((given[key] for key in ("documents", "results", "chunks") if key in given), None)
         given = inner if isinstance(inner, list) else [given]
@@ -169,177 +279,20 @@ def as_list(given: Any) -> list[Any]:
 
 def _parsed_list(cell: str) -> list[Any] | None:
     """The list that a cell spells: `["a", "b"]`, `['a', 'b']`, or NumPy's `['a' 'b']`; None if none."""
-    text = cell.strip()
-    if not (text.startswith("[") and text.endswith("]")):
+    if not (cell.startswith("[") and cell.endswith("]")) or len(cell) > PYTHON_CELL:
         return None
-    found = parsed_json(text)
-    return found if isinstance(found, list) else _python_texts(text[1:-1]) or _python_objects(text)
-
-
-def _python_texts(inside: str) -> list[Any] | None:
-    found, at = [], 0
-    while match := _PYTHON_TEXT.match(inside, at):
-        found.append(_ESCAPE.sub(_unescaped, match[2] if match[1] is None else match[1]))
-        at = match.end()
-    return None if inside[at:].strip(" \t\r\n,") else found
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    escape = match[1]
-    if len(escape) > 1:
-        number = int(escape[1:], 16)
-        return chr(number) if number <= 0x10FFFF else match[0]
-    return _ESCAPED.get(escape, escape)
-
-
-def _python_objects(text: str) -> list[Any] | None:
-    """A list of objects as Python prints it."""
-    if "{" not in text or len(text) > PYTHON_CELL:
-        return None
-    try:
-        found = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+    found = parsed_json(cell)
+    if found is None:
+        texts, at = list[str](), 1
+        while match := _PYTHON_TEXT.match(cell, at):
+            texts.append(match[1])
+            at = match.end()
+        found = _literal(cell if cell[at:-1].strip(" \t\r\n,") else f"[{','.join(texts)}]")
     return found if isinstance(found, list) else None
 
 
-# -- documents ---------------------------------------------------------------------------------------
-
-
-class Member(NamedTuple):
-    """A member of a list or mapping; of a mapping it has a key."""
-
-    value: Any
-    line: int
-    key: str | None = None
-
-
-class _Inner(list[Member]):
-    """The members of a list or mapping that has one of the names looked for."""
-
-
-_MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
-
-
-def read_members(source: Source, name: str) -> list[Member]:
-    """The members of the list or mapping under `name`, or of the whole document if it has no such key."""
-    data = source.read()
+def _literal(text: str) -> Any:
     try:
-        text = decode_utf8(data)
-        is_json = source.ending == ".json" or (
-            source.ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["}
-        )
-        wrong = _WRONG_TOP_LEVEL.format(name)
-        members = (
-            _JsonMembers(text).read([name], wrong, refuses_scalars=True)
-            if is_json
-            else _YamlMembers(text).read_under(name)
-        )
-    except ParseError as error:
-        raise source.error(error.line, str(error)) from None
-    return _innermost(members)
-
-
-def read_json_members(source: Source, data: bytes, names: Collection[str] = ()) -> list[Member]:
-    """The members of a JSON document, or of the innermost list or mapping in it that is under such names."""
-    try:
-        members = _JsonMembers(decode_utf8(data)).read(names, "the top level must be a list or a mapping")
-    except ParseError as error:
-        raise source.error(error.line, str(error)) from None
-    return _innermost(members)
-
-
-def _innermost(members: list[Member]) -> list[Member]:
-    while inner := [member.value for member in members if isinstance(member.value, _Inner)]:
-        members = inner[0]
-    return members
-
-
-_EMPTY = "there is nothing in this file"
-_WRONG_TOP_LEVEL = "the top level must be a mapping with '{}', or a list"
-_NO_COLLECTION = "'{}' must be a list or a mapping"
-
-
-class _JsonMembers(JsonReader):
-    def read(
-        self, names: Collection[str], wrong_top_level: str, *, refuses_scalars: bool = False
-    ) -> list[Member]:
-        """The members of the document; values under these names are members themselves, at any level."""
-        first = self.peek()
-        if not first:
-            raise ParseError(1, _EMPTY)
-        if first not in "[{":
-            raise ParseError(self.line, wrong_top_level)
-        found = list(self._members(names, 0, refuses_scalars=refuses_scalars))
-        if self.peek():
-            raise ParseError(self.line, "this is not JSON: there is something after its end")
-        return found
-
-    def _members(self, names: Collection[str], depth: int, *, refuses_scalars: bool) -> Iterator[Member]:
-        if depth > _MAX_DEPTH:
-            raise ParseError(self.line, "this is nested too deeply")
-        for key in self._keys():
-            if key in names and self.peek() in {"[", "{"}:
-                line = self.line
-                inner = self._members(names, depth + 1, refuses_scalars=refuses_scalars)
-                yield Member(_Inner(inner), line, key)
-            elif key in names and refuses_scalars:
-                raise ParseError(self.line, _NO_COLLECTION.format(key))
-            else:
-                value, line = self.value()
-                yield Member(value, line, key)
-
-    def _keys(self) -> Iterator[str | None]:
-        """The keys of the mapping that starts here, None for those of a list; the caller reads the values."""
-        opening = self.take("[{")
-        closing = "]" if opening == "[" else "}"
-        if self.peek() == closing:
-            self.skip()
-            return
-        separator = ","
-        while separator == ",":
-            key = None
-            if opening == "{":
-                key, line = self.value()
-                if not isinstance(key, str):
-                    raise ParseError(line, "this is not JSON: a key must be in quotes")
-                self.take(":")
-            yield key
-            separator = self.take("," + closing)
-
-
-class _YamlMembers(YamlReader):
-    def read_under(self, name: str) -> list[Member]:
-        """The members of the document; the value under `name` is members itself."""
-        with self.reading() as next_event:
-            next_event()  # the stream's start
-            if isinstance(next_event(), events.StreamEndEvent):
-                raise ParseError(1, _EMPTY)
-            event = next_event()
-            if not isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
-                raise ParseError(line_of(event), _WRONG_TOP_LEVEL.format(name))
-            members = list(self._members(event, 1, name))
-            next_event()  # the document's end
-            event = next_event()
-            if not isinstance(event, events.StreamEndEvent):
-                raise ParseError(line_of(event), "a second YAML document starts here; keep to one")
-            return members
-
-    def _members(self, start: Any, depth: int, name: str | None = None) -> Iterator[Member]:
-        next_event = self.loader.get_event
-        is_mapping = isinstance(start, events.MappingStartEvent)
-        end = events.MappingEndEvent if is_mapping else events.SequenceEndEvent
-        while not isinstance(event := next_event(), end):
-            if not is_mapping:
-                yield Member(self.value(event, depth + 1), line_of(event))
-                continue
-            if not isinstance(event, events.ScalarEvent):
-                raise ParseError(line_of(event), "a key must be plain text")
-            key, line = event.value, line_of(event)
-            event = next_event()
-            if key != name:
-                yield Member(self.value(event, depth + 1), line, key)
-            elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
-                yield Member(_Inner(self._members(event, depth + 1)), line, key)
-            else:
-                raise ParseError(line, _NO_COLLECTION.format(name))
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None

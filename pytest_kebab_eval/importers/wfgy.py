@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 
 import msgspec
 
-from pytest_kebab_eval.importers.importer import (
-    Ids,
-    Imported,
-    Importer,
-    ImportOption,
-    Json,
-    golden_entry,
-    result_json,
-)
-from pytest_kebab_eval.importers.sources import (
-    Id,
-    Source,
-    distinct_texts,
-    json_lines,
-    required_id,
-    unique_records,
-)
+from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, golden_entry, result_json
+from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.tables import Id, Json, checked_id, distinct_texts, records
 from pytest_kebab_eval.store.given import chunk_citation, id_hit
 
 REFUSAL = "not in context"
 
 
-class _Identified(msgspec.Struct):
+class _Gold(msgspec.Struct):
     qid: Id | None = None
-    q_id: Id | None = None
-
-    @property
-    def id(self) -> Id | None:
-        """The id; the files of some versions call it q_id."""
-        return self.q_id if self.qid is None else self.qid
-
-
-class _Gold(_Identified):
+    q_id: Id | None = None  # as the files of some versions call it
     question: str | None = None
     answerable: bool | None = None
     gold_claim_substr: tuple[str, ...] | None = None
@@ -51,64 +28,47 @@ class _Answer(msgspec.Struct):
     citations: tuple[Id, ...] | None = None
 
 
-class _TraceLine(_Identified):
+class _Trace(msgspec.Struct):
+    qid: Id | None = None
+    q_id: Id | None = None
     q: str | None = None
     retrieved_ids: tuple[Id, ...] | None = None
     answer_json: _Answer | None = None
 
 
 def _read(sources: Mapping[str, Source]) -> Imported:
-    gold = {entry["id"]: entry for entry in _golden(sources["gold"])}
-    traced = Ids(sources["trace"], "id")
-    join = traced, Ids(sources["gold"], "id", gold)
-    return Imported(_results(traced, gold), gold.values, {}, join)
-
-
-def _golden(source: Source) -> Iterator[Json]:
-    for line, query_id, gold in unique_records(source, _Gold, "gold item", "qid", attrgetter("id")):
+    gold, trace = sources["gold"], sources["trace"]
+    golden, lines = dict[str, Json](), dict[str, int]()
+    for line, _, item in records(gold, _Gold, "gold item"):
+        name = checked_id(gold, line, item.q_id if item.qid is None else item.qid, "qid", lines)
         fields = {
-            "id": query_id,
-            "query": gold.question or query_id,
-            "answerable": gold.answerable,
-            "claims": distinct_texts(gold.gold_claim_substr),
-            "expected_chunk_ids": distinct_texts(gold.gold_citations),
+            "id": name,
+            "query": item.question or name,
+            "answerable": item.answerable,
+            "claims": distinct_texts(item.gold_claim_substr),
+            "expected_chunk_ids": distinct_texts(item.gold_citations),
         }
-        yield golden_entry(source, line, fields)
-
-
-def _results(traced: Ids, gold: Mapping[str, Json]) -> Iterator[tuple[str, bytes]]:
-    """A result for each gold item, with or without a trace, and for other traces; an id's last trace wins."""
-    results = {query_id: result_json(query_id, entry["query"], (), None) for query_id, entry in gold.items()}
-    source = traced.source
-    for line, trace in json_lines(source, _TraceLine, "trace"):
-        query_id = required_id(source, line, trace.id, "qid")
-        traced[query_id] = None
-        query = trace.q or gold.get(query_id, {}).get("query", "")
-        hits = [id_hit(rank, str(name)) for rank, name in enumerate(trace.retrieved_ids or (), start=1)]
-        results[query_id] = result_json(query_id, query, hits, _answer(trace.answer_json))
-    yield from results.items()
-
-
-def _answer(given: _Answer | None) -> Json | None:
-    if given is None:
-        return None
-    claim = given.claim or ""
-    return {
-        "answer": claim,
-        "grounded": claim.strip().lower() != REFUSAL,
-        "citations": [
-            chunk_citation(number, str(chunk_id))
-            for number, chunk_id in enumerate(given.citations or (), start=1)
-        ],
-    }
+        golden[name] = golden_entry(gold, line, fields)
+    results: dict[str, bytes] = {}  # an id's last trace wins
+    for line, _, found in records(trace, _Trace, "trace"):
+        name = checked_id(trace, line, found.q_id if found.qid is None else found.qid, "qid")
+        hits = [id_hit(rank, str(each)) for rank, each in enumerate(found.retrieved_ids or (), start=1)]
+        query, said, answer = found.q or golden.get(name, {}).get("query", ""), found.answer_json, None
+        if said:
+            claim, cited = said.claim or "", enumerate(said.citations or (), start=1)
+            citations = [chunk_citation(number, str(each)) for number, each in cited]
+            is_refusal = claim.strip().lower() == REFUSAL
+            answer = {"answer": claim, "grounded": not is_refusal, "citations": citations}
+        results[name] = result_json(name, query, hits, answer)
+    return Imported(results.items(), golden, {}, (trace, gold), is_empty=lambda _: True)
 
 
 WFGY = Importer(
-    name="wfgy",
-    help="Gold set and traces of WFGY, prompts for grounded answers.",
-    options=(
+    "wfgy",
+    "Gold set and traces of WFGY, prompts for grounded answers.",
+    (
         ImportOption("gold", "The gold.jsonl: qid, question, answerable, gold_claim_substr, gold_citations."),
         ImportOption("trace", "The trace.jsonl: qid, q, retrieved_ids, answer_json."),
     ),
-    read=_read,
+    _read,
 )

@@ -13,7 +13,7 @@ import yaml
 
 import pytest_kebab_eval
 from pytest_kebab_eval import CompareReport, GoldenQuery, QueryComparison
-from pytest_kebab_eval.importers import InstalledImporters
+from pytest_kebab_eval.importers import installed_importers, load_importer
 from pytest_kebab_eval.plugin import hookspecs
 from pytest_kebab_eval.reports.wording import CAUSES
 from tests.docs.blocks import PAGES, ROOT, name_of
@@ -103,7 +103,7 @@ def test_every_cause_is_described() -> None:
 
 
 def test_every_import_format_and_its_files_are_described() -> None:
-    importers = InstalledImporters().load_all(pytest.fail)
+    importers = [load_importer(entry) for entry in installed_importers().values()]
     names = {importer.name for importer in importers}
     files = {f"--{option.name}" for importer in importers for option in importer.options}
     assert unnamed(names | files, page("getting-runs-in.md")) == set()

@@ -20,6 +20,7 @@ def test_the_importer_of_the_page_is_found_once_its_package_is_installed(tmp_pat
     page = list(blocks_of(ROOT / "docs" / "getting-runs-in.md"))
     start = next(number for number, block in enumerate(page) if block.file_name == "acme_formats.py")
     code, package, console = page[start : start + 3]
+    assert len(code.text.splitlines()) <= 20
     project = tomllib.loads(package.text)["project"]
     importers = project["entry-points"]["kebab_eval.importers"]
     install(tmp_path / "site", project["name"], importers, {"acme_formats.py": code.text})

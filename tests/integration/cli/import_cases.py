@@ -148,9 +148,9 @@ DEEPEVAL = Case(
     (
         (
             {"results": '{"testCases":\n[{"turns": []}]}'},
-            "results:2: this row has no 'input': it is a conversation",
+            "results:2: there is no column 'input'; there is turns",
         ),
-        ({"results": '{"testCases":\n["x"]}'}, "results:2: number 1 of the list is no object"),
+        ({"results": '{"testCases":\n["x"]}'}, "results:2: this row is no object"),
     ),
     {"results": json.dumps({"testCases": [deepeval(FIRST, lost=True), deepeval(SECOND)]})},
     [PYTHON],
@@ -162,7 +162,7 @@ PROMPTFOO = Case(
     (
         (
             {"results": promptfoo_file({"x": 1})},
-            "results:8: this is no result of promptfoo: it has no 'vars'",
+            "results:8: there is no column 'vars.question'; there is x",
         ),
         ({"results": '{"results": {"results":\n[{}, oops]}}'}, "results:2: this is not JSON: "),
     ),
@@ -174,7 +174,10 @@ LANGSMITH = Case(
     {"results": jsonl(langsmith(1, FIRST), langsmith(2, SECOND))},
     ["example-1", "example-2"],
     (
-        ({"results": jsonl(langsmith(1, FIRST), {"outputs.answer": "x"})}, "results:2: there is no 'inputs'"),
+        (
+            {"results": jsonl(langsmith(1, FIRST), {"outputs.answer": "x"})},
+            "results:2: there is no column 'inputs'",
+        ),
         (
             {"results": jsonl(langsmith(1, FIRST), langsmith(1, SECOND))},
             "results:2: the id 'example-1' is taken already, at line 1",

@@ -16,7 +16,7 @@ from pytest_kebab_eval.cli import COMMANDS, Deferred
 from pytest_kebab_eval.cli.options import with_command_flags
 from tests.builders import dump, result
 from tests.integration.conftest import GOLDEN, Called, Project, call, script
-from tests.unit.importers.test_import_run import FORMATS
+from tests.unit.importers.bringing import FORMATS
 
 CALLS = [
     *([command.name] for command in COMMANDS if command.name),

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval import InputError, __version__
-from pytest_kebab_eval.importers import InstalledImporters, importer
 from tests.forked import python
 from tests.integration.conftest import Called, install
 
@@ -20,7 +18,7 @@ from pytest_kebab_eval.importers import Case, Importer, ImportOption, imported_c
 
 def read(sources):
     log = sources["log"]
-    return imported_cases(log, (Case(row.line, row.values["asked"]) for row in read_table(log)))
+    return imported_cases(log, (Case(row.line, row.value["asked"]) for row in read_table(log)))
 
 
 ACME = Importer("acme", "The log of acme.", (ImportOption("log", "The log."),), read)
@@ -32,7 +30,6 @@ BROKEN = {
         "cannot be loaded: AttributeError: module 'acme_formats' has no attribute 'NOTHING'"
     ),
     "acme_formats:read": "cannot be used: acme_formats:read is no Importer",
-    "acme_formats:ACME": "cannot be used: it is called 'acme' itself",
 }
 MODULES = {"acme_formats.py": ACME, "acme_broken.py": "import not_there\n"}
 
@@ -89,23 +86,9 @@ def test_broken_importers_are_named_in_one_sentence_each_and_the_others_work(sit
     assert kebab_eval(*TREC) == Called(0, "r\n", "imported 1 query into eval.sqlite\n")
 
 
-def test_of_two_with_one_name_ours_is_taken_and_the_other_named(site: Path) -> None:
+def test_of_two_with_one_name_ours_is_taken(site: Path) -> None:
     install(site, "a-formats", {"trec": "acme_formats:ACME"}, MODULES)
-    sentence = (
-        "the importer 'trec' of a-formats 1.0 is left out:"
-        f" pytest-kebab-eval {__version__} has one of that name"
-    )
-    assert kebab_eval("import", "--help").stderr == f"kebab-eval: {sentence}\n"
-    called = kebab_eval("import", "trec", "--run", "run.json", "--qrels", "qrels.json", "--db", "eval.sqlite")
-    assert called.stderr.startswith(f"kebab-eval: {sentence}\nimported 1 query ")
-
-
-def test_of_two_others_with_one_name_the_first_by_its_distribution_is_taken(site: Path) -> None:
-    install(site, "acme-formats", {"acme": "acme_formats:ACME"}, MODULES)
-    install(site, "more-formats", {"acme": "acme_broken:ACME"}, {})
-    called = kebab_eval("import", "acme", "--log", "log.jsonl", *STORED)
-    left_out = "the importer 'acme' of more-formats 1.0 is left out: acme-formats 1.0 has one of that name"
-    assert called == Called(0, "r\n", f"kebab-eval: {left_out}\nimported 1 query into eval.sqlite\n")
+    assert kebab_eval(*TREC) == Called(0, "r\n", "imported 1 query into eval.sqlite\n")
 
 
 def test_a_shell_that_completes_a_word_sees_no_sentence(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,9 +117,3 @@ def test_only_the_importer_that_is_called_is_loaded(
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     formats = {"acme_formats", "pytest_kebab_eval.importers.trec", "importlib.metadata" if not loaded else ""}
     assert formats & set(done.stderr.split()) == loaded
-
-
-def test_metadata_of_before_there_were_entry_points_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "entry_points", lambda group: ())
-    with pytest.raises(InputError, match=r"none is found; install it again \(in a clone: pip install"):
-        InstalledImporters()

@@ -16,8 +16,8 @@ from uuid import UUID
 import pytest
 
 from pytest_kebab_eval.importers.cases import text_id
-from tests.unit.importers.test_import_run import bring
-from tests.unit.importers.test_rankings import assert_equal_metrics, made_up, trec_files
+from tests.unit.importers.bringing import bring
+from tests.unit.importers.test_formats import assert_equal_metrics, made_up, trec_files
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the tools
 
@@ -39,7 +39,7 @@ def assert_read(directory: Path, importer: str, path: Path) -> None:
     into = directory.parent / f"of-{path.name}"
     into.mkdir()
     brought = bring(into, importer, {f"results{path.suffix}": path.read_bytes()})
-    query = brought.queries().queries[0]
+    (query,) = brought.queries().values()
     found = brought.result(query.id)
     assert [hit.text for hit in found.hits] == CONTEXTS
     assert (query.query, query.claims, found.answer and found.answer.text) == (
@@ -47,7 +47,7 @@ def assert_read(directory: Path, importer: str, path: Path) -> None:
         ("it is me",),
         "It is me.",
     )
-    assert brought.metrics().values["mrr"] == 1.0
+    assert brought.metric("mrr") == 1.0
 
 
 def test_what_ragas_writes_is_read(made: Path) -> None:
@@ -156,9 +156,24 @@ def test_what_the_langsmith_sdk_tabulates_is_read(made: Path) -> None:
         assert_read(made, "langsmith", made / name)
 
 
+def test_files_that_ranx_saved_are_read_and_have_its_metrics(made: Path) -> None:
+    ranx = pytest.importorskip("ranx")
+    run, qrels = made_up(3, with_ties=False)
+    qrels = {query: {name: max(0, gain) for name, gain in gains.items()} for query, gains in qrels.items()}
+    saved = ranx.Run(run), ranx.Qrels(qrels)
+    files = {}
+    for name, value in zip(("run.json", "qrels.json"), saved, strict=True):
+        value.save(str(made / name))
+        files[name] = (made / name).read_bytes()
+    measures = {"recall@5": "recall@5", "mrr@10": "mrr", "ndcg@10": "ndcg@10"}
+    theirs = ranx.evaluate(saved[1], saved[0], list(measures))
+    expected = {measures[name]: float(value) for name, value in theirs.items()}
+    assert_equal_metrics(bring(made.parent, "trec", files), expected)
+
+
 def test_metrics_are_those_of_ir_measures(made: Path) -> None:
     measures = pytest.importorskip("ir_measures", exc_type=ImportError)
-    run, qrels = made_up(4)
+    run, qrels = made_up(4, with_ties=False)
     names = {"R@5": "recall@5", "nDCG@10": "ndcg@10", "RR@10": "mrr", "Success@1": "hit@1", "AP": "map"}
     theirs = measures.calc_aggregate(list(map(measures.parse_measure, names)), qrels, run)
     expected = {names[str(measure)]: value for measure, value in theirs.items()}
@@ -228,8 +243,12 @@ def test_prompts_and_providers_of_promptfoo_are_told_apart(made: Path) -> None:
     evaluate(config, "results.json")
     brought = bring(made.parent, "promptfoo", {"results.json": (made / "results.json").read_bytes()})
     name = text_id("Who?", "q")
-    found = sorted(query.id for query in brought.queries().queries)
-    assert found == [f"{name}@one#0", f"{name}@one#1", f"{name}@two#0", f"{name}@two#1"]
+    found = set(brought.queries())
+    assert found == {
+        f"{name}@{provider}@{prompt}"
+        for provider in ("one", "two")
+        for prompt in ("{{question}}", "Q: {{question}}")
+    }
 
 
 def test_answers_pass_as_often_as_promptfoo_says(made: Path) -> None:
@@ -258,4 +277,4 @@ def test_answers_pass_as_often_as_promptfoo_says(made: Path) -> None:
     passed = [result["success"] for result in json.loads(given)["results"]["results"]]
     assert 4 < sum(passed) < 20  # or the comparison says little
     brought = bring(made.parent, "promptfoo", {"results.json": given})
-    assert brought.metrics().values["groundedness"] == pytest.approx(sum(passed) / 24, abs=1e-4)
+    assert brought.metric("groundedness") == pytest.approx(sum(passed) / 24, abs=1e-4)
