@@ -151,7 +151,7 @@ def _sources(config: pytest.Config) -> Sources:
     return Sources(
         on_command_line,
         in_ini,
-        getattr(config, "workerinput", {}).get("kebab_environment", os.environ),  # of xdist's controller
+        os.environ,
         Path(config.invocation_params.dir),
         config.rootpath,
         partial(_ini_source, config),

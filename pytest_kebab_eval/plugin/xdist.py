@@ -1,13 +1,12 @@
 """What xdist's controller and its workers tell each other, and what is known of a worker that dies.
 
 The controller sends a worker a `WorkerPayload` when it starts. A worker sends what a test recorded with the
-test's reports, so that it loses only the test in flight if it dies. Nothing here is a path, as a worker may
-be on another host. All of it is text, as other plugins may write reports as JSON.
+test's reports, so that it loses only the test in flight if it dies. All of it is text, as other plugins may
+write reports as JSON.
 """
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -19,9 +18,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.model import GoldenQuery, Value
 from pytest_kebab_eval.reports.wording import counted
-from pytest_kebab_eval.settings import OPTIONS
 
-ENVIRONMENT_KEY = "kebab_environment"
 _WORKER_KEY = "kebab_eval"
 _ATTRIBUTE = "kebab_recorded"  # of a report
 T = TypeVar("T")
@@ -47,9 +44,7 @@ def has_workers(config: pytest.Config) -> bool:
 
 
 def send_payload(node: Any, payload: WorkerPayload) -> None:
-    """Give a worker that xdist is starting the payload and our environment variables: a host has its own."""
-    names = [option.env for option in OPTIONS if option.env]
-    node.workerinput[ENVIRONMENT_KEY] = {name: os.environ[name] for name in names if name in os.environ}
+    """Give a worker that xdist is starting the payload."""
     node.workerinput[_WORKER_KEY] = msgspec.json.encode(payload).decode()
 
 

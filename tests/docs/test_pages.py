@@ -26,10 +26,6 @@ NOT_RUN = {
             "pytest --kebab-run-a latest@main --kebab-run-b candidate",
         )
     },
-    (
-        "docs/getting-runs-in.md",
-        'pytest -d --tx ssh=gpu1 --tx ssh=gpu2 --rsyncdir tests "$PWD/tests" --kebab-record nightly',
-    ): "it needs two hosts; tests/integration/plugin/test_recording_over_hosts.py has them",
     **{
         ("docs/getting-runs-in.md", command): "it installs a package; tests/docs/test_own_importer.py has it"
         for command in (

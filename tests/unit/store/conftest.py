@@ -58,11 +58,3 @@ def unreadable(path: Path, query_id: str = "q1") -> str:
 def run_ids(path: Path) -> list[str]:
     with open_database(path) as opened:
         return sorted(run.run_id for run in opened.runs())
-
-
-def change_schema(path: Path, statement: str, *parameters: object) -> None:
-    """Change `sqlite_master` itself, as SQLite would not."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(statement, parameters)
-        connection.commit()
