@@ -51,6 +51,7 @@ ONLY_IN = {
     "sqlite3": {"store"},
     "psycopg": {"store"},
     "yaml": {"golden"},
+    "ruamel": {"golden"},
     "jinja2": {"reports"},
     "click": {"cli"},
 }

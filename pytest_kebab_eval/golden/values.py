@@ -130,21 +130,21 @@ class JsonReader:
 
     def __init__(self, text: str, line: int = 1) -> None:
         self._text = text.removeprefix(BYTE_ORDER_MARK)
-        self._at = 0
+        self.at = 0
         self.line = line
 
     def peek(self) -> str:
         """The next character that is not a space; empty at the end."""
-        char = self._text[self._at : self._at + 1]
+        char = self._text[self.at : self.at + 1]
         if char not in _SPACE:
             return char
-        match = _SPACES.match(self._text, self._at)
-        self._move_to(match.end() if match else self._at)
-        return self._text[self._at : self._at + 1]
+        match = _SPACES.match(self._text, self.at)
+        self._move_to(match.end() if match else self.at)
+        return self._text[self.at : self.at + 1]
 
     def skip(self) -> None:
         """Go past the character that `peek` gave."""
-        self._at += 1
+        self.at += 1
 
     def take(self, allowed: str) -> str:
         """The next character, which must be one of these."""
@@ -158,13 +158,13 @@ class JsonReader:
         """The next value, and the line that it starts on."""
         self.peek()
         line = self.line
-        value, end = _decode_at(self._text, self._at, line)
+        value, end = _decode_at(self._text, self.at, line)
         self._move_to(end)
         return value, line
 
     def _move_to(self, end: int) -> None:
-        self.line += self._text.count("\n", self._at, end)
-        self._at = end
+        self.line += self._text.count("\n", self.at, end)
+        self.at = end
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -88,34 +88,15 @@ def as_yaml(entry: Any) -> str:
     )
 
 
-def written_id(name: str, style: str, *, is_json: bool) -> str:
-    """An id as it is written beside another: in the same quotes, or in quotes if it needs them."""
-    if is_json:
-        return json.dumps(name, ensure_ascii=not name.isprintable())
-    if style == "'" and name.isprintable():
-        return "'" + name.replace("'", "''") + "'"
-    if style == "" and _is_plain(name):
-        return name
-    quoted = json.dumps(name, ensure_ascii=False)
-    return "".join(char if char.isprintable() else _escape(ord(char)) for char in quoted)
-
-
-def _escape(code: int) -> str:
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # YAML does not join surrogates
-
-
-def _is_plain(name: str) -> bool:
-    """Whether an id can be written without quotes wherever one may stand."""
+def is_plain(name: str) -> bool:
+    """Whether a text can be written without quotes wherever one may stand."""
     if not name.isprintable():
         return False
     try:
-        return bool(_load(f"[{name}]") == _load(f"- {name}") == [name] and _load(f"{name}: 1") == {name: 1})
+        read = yaml.load(f"- [{name}]\n- {name}\n- {name}: 1\n", Loader=LOADER)  # noqa: S506  # a safe one
+        return bool(read == [[name], name, {name: 1}])
     except (yaml.YAMLError, ValueError):
         return False
-
-
-def _load(text: str) -> Any:
-    return yaml.load(text, Loader=LOADER)  # noqa: S506  # a safe one
 
 
 def _as_json(entry: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from pytest_kebab_eval.comparing.evidence import KnownPassage, TargetPassages, passage_of
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
-from pytest_kebab_eval.golden.editing import Refused, rename_chunks
+from pytest_kebab_eval.golden.edit import Refused, rename_chunks
 from pytest_kebab_eval.matching.letters import letters_of
 from pytest_kebab_eval.matching.located import ExpectedLocation
 from pytest_kebab_eval.matching.locations import Locations, Passages, find_locations, golden_versions

@@ -9,8 +9,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock
-from pytest_kebab_eval.golden.additions import add_labels
-from pytest_kebab_eval.golden.editing import Refused
+from pytest_kebab_eval.golden.edit import Refused, edit_entries
 from pytest_kebab_eval.golden.queries import check_entries
 from pytest_kebab_eval.golden.values import Problem, entries_of
 from pytest_kebab_eval.text import shown_path
@@ -56,7 +55,7 @@ def apply_decisions(golden: GoldenSet, text: str, decisions: Sequence[Label], re
             left.append(_not_labelled(decision, str(error)))
     numbers = {query_id: number for number, query_id in enumerate(entries)}
     try:
-        edited = add_labels(text, suffix, {numbers[name]: entry for name, entry in labels.changed.items()})
+        edited = edit_entries(text, suffix, {numbers[name]: entry for name, entry in labels.changed.items()})
     except Refused as error:
         raise GoldenError(f"{shown_path(golden.path)} {error}") from None
     refused = {name: edited.refused[at] for name, at in numbers.items() if at in edited.refused}

@@ -232,7 +232,7 @@ def test_the_lock_file_gets_the_new_chunks_and_keeps_the_old(project: Project) -
 
 
 def test_a_query_that_cannot_be_edited_is_named_and_the_others_are_done(project: Project) -> None:
-    set_up(project, GOLDEN.replace("[c1]   # the section", "&one [c1]"))
+    set_up(project, GOLDEN.replace("[c1]   # the section", "&one [c1]\n  claims: *one"))
     called = apply(project, LABELLED)
     assert called.code == 1
     assert "golden_queries.yaml:2: query 'q1' is left as it is: it has an anchor" in called.stderr
