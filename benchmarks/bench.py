@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +21,7 @@ from commands import DEFAULT_TB, NO_HTML, NOT_OURS, WITH_NINE, Commands
 from generate import Data
 from local_postgres import fill, local_database
 from measuring import Cost, added_seconds, interleaved, unpacked
-from other_tools import LIBRARIES, SLOWER, command_of
-from peers import Peer
+from other_tools import commands_in
 from tables import GROWTH_HEAD, PROMISES_HEAD, Growth, Row, Unit, cpu_ratio, memory_ratio, write
 
 
@@ -95,26 +94,13 @@ class Bench:
     # -- against other tools, other stores and itself --------------------------------------------
 
     def libraries(self, queries: int) -> Iterator[Row]:
-        return self._tools(queries, LIBRARIES, {"ir_measures": 0.4}, self._repeats)
-
-    def slower_tools(self, queries: int) -> Iterator[Row]:
-        return self._tools(queries, SLOWER, {}, self._few)
-
-    def _tools(
-        self, queries: int, tools: Sequence[Peer], limits: Mapping[str, float], repeats: int
-    ) -> Iterator[Row]:
-        data = Data(queries)
-        directory = self._commands.directory(data)
-        commands = {tool.name: command for tool in tools if (command := command_of(tool, directory))}
-        ours, *theirs = interleaved(repeats, lambda: self._commands.compare(data), *commands.values())
+        data, limits = Data(queries), {"ir_measures": 0.4}
+        commands = commands_in(self._commands.directory(data))
+        compare = partial(self._commands.compare, data)
+        ours, *theirs = interleaved(self._repeats, compare, *commands.values())
         what = f"`kebab-eval compare`, {queries:,} queries"
         for name, cost in zip(commands, theirs, strict=True):
             yield cpu_ratio(what, f"{name}, from files", limits.get(name), ours, cost)
-
-    def statements(self, few: int, many: int) -> Iterator[Row]:
-        small, large = (self._commands.statements(Data(queries)) for queries in (few, many))
-        what, against = f"statements sent to SQLite by a gate of {many:,} queries", f"of {few:,}"
-        yield Row(what, against, 1.1, large / small, from_numbers=f"{large:,} / {small:,}")
 
     def postgres(self, queries: int) -> Iterator[Row]:
         """The gate on PostgreSQL, over a local socket; a row without a value where there is no server."""
@@ -181,8 +167,6 @@ PROMISES = (
     Measurement("nine-plugins", lambda bench: bench.with_nine_plugins(10_000)),
     Measurement("all-fail", lambda bench: bench.all_fail(10_000), is_quick=False),
     Measurement("libraries", lambda bench: bench.libraries(10_000)),
-    Measurement("slower-tools", lambda bench: bench.slower_tools(10_000), is_quick=False),
-    Measurement("statements", lambda bench: bench.statements(100, 10_000)),
     Measurement("postgres", lambda bench: bench.postgres(10_000)),
     Measurement("before", lambda bench: bench.before(10_000)),
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from generate import Data, generate
-from measuring import Cost, printed_by, run
+from measuring import Cost, run
 from new_environment import NewEnvironment
 
 NINE = (
@@ -31,19 +31,6 @@ FAILED, NOTHING_COLLECTED = (1,), (5,)
 GATE = ("golden.yaml", "--kebab-golden=golden.yaml", "--kebab-run-a=a", "--kebab-run-b=b")
 KEBAB_EVAL = str(Path(sys.executable).with_name("kebab-eval"))
 COMPARE = (KEBAB_EVAL, "compare", "a", "b", "--db=kebab.sqlite", "--golden=golden.yaml")
-# Counts what is sent to SQLite by pytest with the given options, and prints that last.
-STATEMENTS = """
-import sqlite3, sys
-import pytest
-sent, connect = [], sqlite3.connect
-def traced(*args, **options):
-    connection = connect(*args, **options)
-    connection.set_trace_callback(sent.append)
-    return connection
-sqlite3.connect = traced
-pytest.main(sys.argv[1:])
-print(len(sent))
-"""
 
 
 @cache
@@ -121,10 +108,6 @@ class Commands:
 
     def compare(self, data: Data, tree: Path | None = None) -> Cost:
         return run(*COMPARE, cwd=self.directory(data), fine=FAILED, **_package_of(tree))
-
-    def statements(self, data: Data) -> int:
-        command = ["-c", STATEMENTS, *PLAIN.command()[2:], *GATE]
-        return int(printed_by(*command, cwd=self.directory(data)).split()[-1])
 
     def empty_tests(self, count: int, *options: str, session: Session = PLAIN) -> Cost:
         return run(*session.command(), *NOT_OURS, *options, cwd=self.tests(count))

@@ -52,17 +52,6 @@ def run(
     return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - started, usage.ru_maxrss / 1024)
 
 
-def printed_by(*command: str, cwd: Path) -> str:
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=cwd,
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-
-
 def unpacked(revision: str, directory: Path) -> Path:
     """The tree of another revision of this repository."""
     archive = ["git", "archive", revision]

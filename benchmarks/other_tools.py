@@ -1,16 +1,15 @@
-"""Other tools on the data of a gate: their files, written once, and the programs that compare the two runs.
+"""Libraries of metrics on the data of a gate: both runs as TREC files, and the programs that compare them.
 
-`ir_measures` and `pytrec_eval` compute what both have of the metrics that `kebab-eval compare` prints.
+They compute what they have of the metrics that `kebab-eval compare` prints.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
-from measuring import Cost
-from peers import PEERS, Peer, environment_of, measure
+from measuring import Cost, run
 
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.model import QueryResult
@@ -33,53 +32,30 @@ evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(open("qrels.tr
 a, b = (evaluator.evaluate(pytrec_eval.parse_run(open(f"{name}.trec"))) for name in "ab")
 print(sum(b[query][name] < value for query, values in a.items() for name, value in values.items()))
 """
-_KNOWN = {peer.name: peer for peer in PEERS}
-LIBRARIES = (
-    Peer("ir_measures", "ir-measures", (("-c", _IR_MEASURES),), ""),
-    Peer("pytrec_eval", "pytrec_eval-terrier", (("-c", _PYTREC_EVAL),), ""),
-)
-SLOWER = (_KNOWN["ranx"], _KNOWN["rag-contract"], _KNOWN["longprobe"])
+_PROGRAMS = {"ir_measures": _IR_MEASURES, "pytrec_eval": _PYTREC_EVAL}
 
 
-def command_of(tool: Peer, directory: Path) -> Callable[[], Cost] | None:
-    """What runs the tool on the data in a directory; None if it cannot be installed here."""
-    python = environment_of(tool)
-    if python is None:
-        return None
-    if not (directory / "goldens.yaml").exists():  # which is written last
+def commands_in(directory: Path) -> dict[str, Callable[[], Cost]]:
+    """What runs each library that is installed, on the data in a directory."""
+    if not (directory / "qrels.trec").exists():  # which is written last
         _write_files(directory)
-    return lambda: measure(tool, python, directory)
+    return {
+        name: lambda program=program: run("-c", program, cwd=directory)  # type: ignore[misc]
+        for name, program in _PROGRAMS.items()
+        if find_spec(name)
+    }
 
 
 def _write_files(directory: Path) -> None:
-    """The golden queries and both runs, in the form of each tool."""
     with open_database(directory / "kebab.sqlite") as database:
         for name in "ab":
-            found = {
-                result.query_id: [hit.chunk_id for hit in result.hits]
-                for result in database.results(name)
-                if isinstance(result, QueryResult)
-            }
-            _write(
-                directory / f"{name}.trec",
-                (f"{q} Q0 {d} {at} {-at} {name}" for q, ids in found.items() for at, d in enumerate(ids)),
-            )
-            rows = (
-                {"query_id": q, "results": [{"doc_id": d, "score": -at} for at, d in enumerate(ids)]}
-                for q, ids in found.items()
-            )
-            _write(directory / f"{name}.jsonl", map(json.dumps, rows))
-    golden = [
-        (query.id, list(query.expected_chunk_ids))
-        for query in load_golden_set(directory / "golden.yaml").queries
-    ]
-    _write(directory / "qrels.trec", (f"{q} 0 {d} 1" for q, ids in golden for d in ids))
-    contract = ({"id": q, "query": q, "relevant_doc_ids": ids} for q, ids in golden)
-    _write(directory / "contract.jsonl", map(json.dumps, contract))
-    entries = (
-        f"  - {{id: {q}, question: {q}, required_chunks: {json.dumps(ids)}, top_k: 10}}" for q, ids in golden
-    )
-    _write(directory / "goldens.yaml", ["name: bench", "version: '1'", "questions:", *entries])
+            results = (result for result in database.results(name) if isinstance(result, QueryResult))
+            ranked = ((result.query_id, at, hit) for result in results for at, hit in enumerate(result.hits))
+            rows = (f"{query_id} Q0 {hit.chunk_id} {at} {-at} {name}" for query_id, at, hit in ranked)
+            _write(directory / f"{name}.trec", rows)
+    golden = load_golden_set(directory / "golden.yaml").queries
+    judged = (f"{query.id} 0 {chunk} 1" for query in golden for chunk in query.expected_chunk_ids)
+    _write(directory / "qrels.trec", judged)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
