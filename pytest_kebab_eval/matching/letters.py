@@ -86,7 +86,25 @@ _LEFT_OUT = {0x307: None, 0x640: None}
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().translate(_LEFT_OUT)
+    return normalized(text).casefold().translate(_LEFT_OUT)
+
+
+_MARKS = 30  # combining ones in a row that are kept; Unicode's own limit for text that streams
+_LONG_RUN = pattern(rf"[^\w\s\x00-\x7f]{{{_MARKS + 1},}}")
+
+
+def normalized(text: str) -> str:
+    """A text in Unicode's form NFKC; of very many marks in a row, which take long, only the first."""
+    return unicodedata.normalize("NFKC", _LONG_RUN.sub(_with_few_marks, text))
+
+
+def _with_few_marks(run: re.Match[str]) -> str:
+    kept, marks = [], 0
+    for char in run[0]:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        if marks <= _MARKS:
+            kept.append(char)
+    return "".join(kept)
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.golden import LockedChunk
 from pytest_kebab_eval.inputs import Inputs
+from pytest_kebab_eval.matching.letters import normalized
 from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, is_labelled
@@ -202,4 +202,4 @@ def _snippet(text: str, words: set[str]) -> str | None:
 
 def _words_of(text: str) -> list[str]:
     """The words, as they are compared: case and Unicode forms make no difference."""
-    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+    return re.findall(r"\w+", normalized(text).casefold())

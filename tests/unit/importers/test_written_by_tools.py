@@ -29,6 +29,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory for what the tools write, which is the working directory, too."""
     for name in ("DEEPEVAL_TELEMETRY_OPT_OUT", "DEEPEVAL_DISABLE_DOTENV", "RAGAS_DO_NOT_TRACK"):
         monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where Ragas keeps an id of its user
     (tmp_path / "made").mkdir()
     monkeypatch.chdir(tmp_path / "made")
     return tmp_path / "made"

@@ -172,6 +172,13 @@ def test_characters_that_look_the_same_are_the_same() -> None:
     )
 
 
+def test_marks_without_end_take_no_time_and_the_first_ones_count() -> None:
+    began = time.process_time()
+    marked = "a" + "\u0301\u0323" * 40_000
+    assert letters_of(f"{marked}bc") == letters_of("a" + "\u0301\u0323" * 15 + "bc")
+    assert time.process_time() - began < 2
+
+
 @pytest.mark.parametrize("text", ["", "  \n", "--- ***", "```", "![](x.png)", "&nbsp;", "| --- | :-: |"])
 def test_a_text_without_letters_shares_nothing(text: str) -> None:
     assert shared_part(PASSAGE, text) == shared_part(text, PASSAGE) == shared_part(text, text) == 0.0
