@@ -15,7 +15,6 @@ GOLDEN_NUMBER = 10**15  # of a chunk's position or a grade
 STORED_VALUE_BYTES = 64_000_000  # of one value in a database, such as a result_json (Python 3.11 and later)
 MASKED_DEPTH = 50  # levels of a configuration that are searched for secrets; what is deeper is masked whole
 PIPE_READER_S = 10.0  # to wait for somebody to read from a named pipe that is written to
-JOURNAL_SYNC_S = 5.0  # of recording, after which results are made to reach the disk
 ABANDONED_AFTER_S = 3600.0  # since its last change: then a half-written file that nobody has open may go
 IMPORTED_LINE = 1 << 26  # bytes of a line that is imported
 IMPORTED_FILE = 1 << 30  # bytes of a file that is imported as a whole

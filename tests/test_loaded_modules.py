@@ -17,7 +17,7 @@ NEVER_IN_A_PLAIN_GATE = {
     *("golden.edit", "golden.writing", "golden.sheets", "matching.located", "history.blame"),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.site", "store.postgres", "store.exports"),
-    *("store.recorder", "store.journal", "store.given", "store.plain", "store.new_chunks"),
+    *("store.recorder", "store.staging", "store.given", "store.plain", "store.new_chunks"),
 }
 
 

@@ -30,9 +30,9 @@ from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
 from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import Address, Database, check_suite, find_run, open_database, runs_of
-from pytest_kebab_eval.store.journal import unfinished_files
 from pytest_kebab_eval.store.moving import tags_by_run
 from pytest_kebab_eval.store.run_names import warn_of_times
+from pytest_kebab_eval.store.staging import unfinished_files
 from pytest_kebab_eval.text import brief, printable, shown_path, similar
 from pytest_kebab_eval.text.progress import Advancing, Progress
 

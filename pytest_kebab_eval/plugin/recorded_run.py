@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-import msgspec
 import pytest
 
 from pytest_kebab_eval.errors import KebabEvalError, StoreError
@@ -15,6 +15,7 @@ from pytest_kebab_eval.reports.as_text import Line
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Sources, database_of
 from pytest_kebab_eval.store import Address, RunRecorder, backend_of, shown_address
+from pytest_kebab_eval.store.staging import Staging
 from pytest_kebab_eval.text import brief, first_of, printable
 
 SHOWN_MISSING = 5
@@ -33,19 +34,17 @@ class RecordedRun:
             self._suite: str = sources.read("suite") or "default"
             self._mask: tuple[str, ...] = sources.read("mask")
             self._resume: bool = sources.read("resume")
-        self.resumed: tuple[str, ...] = ()  # queries that had a result before
-        self.must_stop = False  # what follows cannot belong to this run
+            self._runs_dir: Path = sources.read("runs_dir")
         self.is_stored: bool | None = None  # None: not tried yet
+        self.errored = 0  # queries without a result, of tests that raised
         self.message = Line("")
-        self._refusal = ""  # why what was recorded cannot be stored
-        self._to_replace: set[str] = set()
         self._recorder: RunRecorder | None = None
 
     def check(self) -> None:
         """Raise if the run could not be stored in the end."""
         backend_of(self._database).check_recordable(self.run_id)
 
-    def open(self, golden: GoldenSet | None) -> None:
+    def open(self, golden: GoldenSet | None) -> Staging:
         """Begin the run, or go on with it."""
         self._recorder = RunRecorder(
             self._database,
@@ -55,45 +54,14 @@ class RecordedRun:
             mask=self._mask,
             golden=golden,
             progress=False,
+            runs_dir=self._runs_dir,
         )
         self._recorder.open()
-        self.resumed = self._recorder.ids
-        self._to_replace = set(self.resumed)
+        return self._recorder.staging
 
     def close(self) -> None:
         if self._recorder is not None:
             self._recorder.close()
-
-    def refuse(self, reason: str) -> None:
-        """The run cannot be stored; the first reason counts."""
-        self._refusal = self._refusal or reason
-
-    def update_config(self, config: bytes, *, has_results: bool) -> None:
-        """Keep the configuration; one that differs from that of the results before stops the session."""
-        if self._recorder is not None and self.is_stored is None and not self.must_stop:
-            try:
-                self._recorder.update_config(msgspec.json.decode(config), has_results=has_results)
-            except KebabEvalError as error:
-                self.refuse(str(error))
-                self.must_stop = True
-
-    def keep(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Keep results; one that cannot be kept is the reason why the run will not be stored."""
-        if self._recorder is not None and self.is_stored is None and not self.must_stop:
-            for query_id, result_json in rows:
-                try:
-                    if query_id in self._to_replace:  # a test that is not of one query runs again as a whole
-                        self._to_replace.discard(query_id)
-                        self._recorder.forget(query_id)
-                    self._recorder.record_json(query_id, result_json.encode())
-                except KebabEvalError as error:
-                    self.refuse(str(error))
-                    self._recorder.mark_for_repeat(query_id)
-
-    def mark_for_repeat(self, query_id: str) -> None:
-        """The query's test is to run again, should the run be resumed."""
-        if self._recorder is not None:
-            self._recorder.mark_for_repeat(query_id)
 
     # -- storing ---------------------------------------------------------------------------------
 
@@ -111,34 +79,35 @@ class RecordedRun:
 
     def check_whole(self, missing: str, died: str) -> None:
         """Raise if something is missing; `died` says which workers did."""
-        missing = self._refusal or missing
+        refusal = self._recorder.staging.get("refusal") if self._recorder else None
+        missing = refusal or missing
         if missing:
-            kept = self._recorder.kept if self._recorder and not self.must_stop else ""
-            kept = f"; {kept}" if kept and not self._refusal.endswith(kept) else ""
+            kept = self._recorder.kept if self._recorder else ""
+            kept = f"; {kept}" if kept and kept.partition(",")[0] not in missing else ""
             raise StoreError(f"{missing}{died}{kept}")
 
-    def store(
-        self, raised: Mapping[str, tuple[str, str]], golden: GoldenSet | None, died: str, selection: str
-    ) -> None:
+    def store(self, golden: GoldenSet | None, died: str, selection: str) -> None:
         """Store the run, with what tests raised for queries without a result.
 
         From a selection, it is partial, unless it has all golden queries nevertheless.
         """
         recorder = self._recorder
-        errored = 0
-        for query_id, (query, text) in raised.items():
-            if recorder is not None and not recorder.has(query_id):
-                recorder.record(query_id, query=query, error=text)
-                recorder.mark_for_repeat(query_id)
-                errored += 1
-        if recorder is None or not recorder.ids:
+        if recorder is None:
             raise StoreError("no test recorded anything")
-        recorded, missing = _coverage(set(recorder.ids), golden)
+        staging = recorder.staging
+        for query_id, query, text in staging.raised():
+            recorder.record(query_id, query=query, error=text)
+            staging.mark_for_repeat(query_id)
+            self.errored += 1
+        if not len(staging):
+            raise StoreError("no test recorded anything")
+        recorder.config = {**recorder.config, **staging.config}
+        recorded, missing = _coverage(set(staging.ids()), golden)
         if selection and (missing or golden is None):
             recorder.partial = selection
         recorder.store()
         where = f"{recorded} recorded in {shown_address(self._database)}"
-        with_errors = f", {errored} of them with an error" if errored else ""
+        with_errors = f", {self.errored} of them with an error" if self.errored else ""
         partial = (
             f"; it is partial ({brief(selection, 80)}), so that latest, commit: and history pass it over"
             if recorder.partial

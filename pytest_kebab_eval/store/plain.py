@@ -177,6 +177,22 @@ def to_stored(
     return encode_json(query_id, result_fields(query_id, stored_hits, stored_answer, **fields))
 
 
+def with_parts(answer: Any, parts: Mapping[str, Any]) -> Any:
+    """An answer with what is said of it beside it, `grounded` and `citations`."""
+    if not parts:
+        return answer
+    names = " and ".join(f"{name}=" for name in parts)
+    if answer is None and parts.get("grounded") is not False:
+        raise InputError(f"{names} is said of an answer; give answer= as well")
+    if answer is None or isinstance(answer, str):
+        text = {} if answer is None else {"answer": str(answer)}
+        return {**text, **parts}
+    given = answer if isinstance(answer, Mapping) else {}
+    if not given or {*given} & {*parts}:
+        raise InputError(f"{names} is in the answer already; give it in one place")
+    return {**given, **parts}
+
+
 def result_fields(
     query_id: str, hits: Iterable[Any], answer: Mapping[str, Any] | None, **fields: Any
 ) -> dict[str, Any]:
@@ -192,8 +208,12 @@ def result_fields(
     }
 
 
+class JsonError(InputError):
+    """JSON cannot hold a value."""
+
+
 def encode_json(name: str, value: Any) -> bytes:
-    """The value as JSON; an `InputError` with this name if JSON cannot hold it."""
+    """The value as JSON; a `JsonError` with this name if JSON cannot hold it."""
     try:
         return msgspec.json.encode(plain(value))
     except InputError as error:
@@ -202,7 +222,7 @@ def encode_json(name: str, value: Any) -> bytes:
         reason = f"{brief(repr(error.object), 60)} is not valid Unicode"
     except RecursionError:
         reason = "it is nested too deeply"
-    raise InputError(f"'{printable(name)}' cannot be recorded as JSON: {reason}")
+    raise JsonError(f"'{printable(name)}' cannot be recorded as JSON: {reason}")
 
 
 def error_text(error: Any) -> str | None:

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat
@@ -14,25 +15,26 @@ from uuid import UUID
 import msgspec
 
 from pytest_kebab_eval.errors import InputError, KebabEvalError
-from pytest_kebab_eval.files import temporary_file
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.model import QueryResult, Recorded, Run, Unreadable
 from pytest_kebab_eval.store import backend_of, has_run, open_database
 from pytest_kebab_eval.store.address import Address, files_of, shown_address, to_address
 from pytest_kebab_eval.store.database import RECORDED_KEY, check_text
 from pytest_kebab_eval.store.given import AnswerLike, HitLike
-from pytest_kebab_eval.store.journal import (
-    Head,
-    Journal,
-    RowFile,
-    file_errors,
-    journal_path,
-    open_journal,
+from pytest_kebab_eval.store.new_chunks import ChunkRow, to_chunk_rows
+from pytest_kebab_eval.store.plain import (
+    JsonError,
+    encode_json,
+    error_text,
+    id_text,
+    in_words,
+    is_unicode,
+    to_stored,
+    with_parts,
 )
-from pytest_kebab_eval.store.new_chunks import to_chunk_rows
-from pytest_kebab_eval.store.plain import encode_json, error_text, id_text, in_words, is_unicode, to_stored
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.store.sql import RunIsThere
+from pytest_kebab_eval.store.staging import RUNS_DIR, Head, RecordedTwice, Staging, staging_path
 from pytest_kebab_eval.store.working_tree import working_tree
 from pytest_kebab_eval.text import brief, pattern, printable, safe_lines
 from pytest_kebab_eval.text.masking import mask_config, mask_text
@@ -46,13 +48,12 @@ PROGRESS_DELAY_S = 2.0
 
 
 class Recording:
-    """The results of a run that is being recorded, in memory; `config` is its configuration."""
+    """Takes the results of a run; what is recorded here is checked, and dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, mask: bool | Sequence[str] = True) -> None:
         self.config: dict[str, Any] = {}
-        self.rows: list[tuple[str, bytes]] = []
         self._ids: set[str] = set()
-        self._mask: Sequence[str] | None = ()
+        self._mask = _patterns(mask)
         self._documents: dict[str, Any] = {}  # by chunk id, where the chunks are known
 
     def record(
@@ -62,6 +63,8 @@ class Recording:
         answer: AnswerLike | None = None,
         *,
         query: str = "",
+        grounded: bool | None = None,
+        citations: Iterable[Any] | None = None,
         error: str | BaseException | None = None,
         elapsed_ms: SupportsFloat | None = None,
         mode: str | None = None,
@@ -92,7 +95,9 @@ class Recording:
             **given,
             **unknown,
         }
-        self.record_json(name, to_stored(name, hits, answer, documents=self._documents, **fields))
+        of_answer = {"grounded": grounded, "citations": citations}
+        whole = with_parts(answer, {key: value for key, value in of_answer.items() if value is not None})
+        self.record_json(name, to_stored(name, hits, whole, documents=self._documents, **fields))
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
@@ -104,15 +109,60 @@ class Recording:
                 result = Unreadable(query_id, f"it is not UTF-8 at byte {error.start}")
         if isinstance(result, Unreadable):
             raise InputError(f"query '{printable(query_id)}' cannot be recorded: {in_words(result.reason)}")
+        check_text(query_id, "the query id")
         self._keep(query_id, result, result_json)
+
+    def chunks(self, chunks: Iterable[Mapping[str, Any]]) -> None:
+        """Give the chunks of the index, which are stored with the run."""
+        rows = to_chunk_rows(chunks)
+        self._keep_chunks(rows)
+        self._documents = {row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in rows}
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
         """Whether the query has a result already."""
         return id_text(query_id, "the id of a query") in self._ids
 
-    def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002  counted below
+    def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002  dropped
         self._ids.add(query_id)
-        self.rows.append((query_id, result_json))
+
+    def _keep_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        """Nothing is kept here."""
+
+    def _as_stored(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration as JSON holds it, without its secrets."""
+        config: dict[str, Any] = msgspec.json.decode(encode_json("config", given))
+        return config if self._mask is None else mask_config(config, self._mask).config
+
+
+class StagedRecording(Recording):
+    """Takes the results of a run into a staging file, which other processes may write to."""
+
+    def __init__(self, staging: Staging, mask: bool | Sequence[str] = True) -> None:
+        super().__init__(mask)
+        self.staging = staging
+        self._sent_config = b"{}"
+
+    def has(self, query_id: str | int | UUID | PurePath) -> bool:
+        return id_text(query_id, "the id of a query") in self.staging
+
+    def update_config(self, *, has_results: bool) -> None:
+        """Keep the configuration as it is now; an `InputError` if it is not that of results before."""
+        encoded = encode_json("config", self.config)
+        if encoded != self._sent_config or (has_results and self.staging.goes_on):
+            self.staging.update_config(self._as_stored(self.config), has_results=has_results)
+            self._sent_config = encoded
+
+    def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002
+        with suppress(JsonError):  # of a configuration that is no JSON yet; at the end it is an error
+            self.update_config(has_results=True)
+        try:
+            self.staging.add(query_id, result_json)
+        except RecordedTwice as error:  # nobody can tell which of the two is meant
+            self.staging.set("refusal", str(error))
+            raise
+
+    def _keep_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        self.staging.set_chunks(rows)
 
 
 class RunRecorder(Recording):
@@ -126,11 +176,11 @@ class RunRecorder(Recording):
     Haystack or Elasticsearch, best first; or a mapping of scores by id. `chunks` are those of the index.
     What looks like a secret in the configuration is stored as `***`, as is what the patterns of `mask` match.
 
-    Until the run is stored, its results are kept in a file beside the database (for PostgreSQL, in the
-    working directory). If the process is killed, or the block raises, `resume=True` goes on with them, and
-    `run.has(query_id)` says which queries are there; it refuses if suite, configuration or golden file have
-    changed. `golden`, a file or what was loaded of it, also says how many queries there will be. `progress`
-    is shown on a terminal: from the start (True), if recording takes a while (None), or never (False).
+    Until the run is stored, its results are kept in a file beside the database (for PostgreSQL, in
+    `runs_dir`). If the process is killed, or the block raises, `resume=True` goes on with them, and
+    `run.has(query_id)` says which queries are there; it refuses if suite, commit, configuration or golden
+    file have changed. `golden`, a file or what was loaded of it, also says how many queries there will be.
+    `progress` is shown on a terminal: from the start (True), if recording takes a while (None), or never.
     """
 
     keeps_unfinished = True  # False: nothing is left of a run that is not stored
@@ -149,12 +199,12 @@ class RunRecorder(Recording):
         mask: bool | Sequence[str] = True,
         golden: GoldenSet | str | Path | None = None,
         progress: bool | None = None,
+        runs_dir: str | Path = RUNS_DIR,
     ) -> None:
-        super().__init__()
+        super().__init__(mask)
         self.db = to_address(db)
         self.suite = suite
         self.config = dict(config or {})
-        self._mask = _patterns(mask)
         if resume and run_id is None:
             raise InputError("resume=True needs the run_id of the run to go on with")
         self.run_id = new_run_id() if run_id is None else run_id
@@ -164,16 +214,15 @@ class RunRecorder(Recording):
         self.commit_hash = commit_hash if commit_hash is not None else self._tree.commit
         self._branch = branch if branch is not None else self._tree.branch
         self.partial: str | None = None  # the selection of tests that the run is recorded from
-        self._chunks = None if chunks is None else to_chunk_rows(chunks)
-        self._documents = {
-            row.chunk_id: {"doc_id": row.doc_id, "doc_path": row.path} for row in self._chunks or ()
-        }
+        self._chunks: Sequence[ChunkRow] | None = None
+        if chunks is not None:
+            self.chunks(chunks)
         self._resume = resume
         self._golden = load_golden_set(golden) if isinstance(golden, (str, Path)) else golden
         self._shows_progress = progress
+        self._runs_dir = Path(runs_dir)
         self.is_stored = False
-        self._rows: RowFile | None = None
-        self._updated_config = b"{}"
+        self._staging: Staging | None = None
         self._progress: Progress | None = None
 
     def __enter__(self) -> Self:
@@ -195,36 +244,50 @@ class RunRecorder(Recording):
     def open(self) -> None:
         """Start to record, or go on; an `InputError` if the run could not be stored in the end."""
         self.is_stored = False
-        if self._resume and journal_path(self.db, self.run_id).exists() and has_run(self.db, self.run_id):
-            self._rows = self._open_stored()
-        else:
+        path = staging_path(self.db, self.run_id, self._runs_dir) if self.keeps_unfinished else None
+        was_stored = self._resume and path is not None and path.exists() and has_run(self.db, self.run_id)
+        if not was_stored:
             backend_of(self.db).check_recordable(self.run_id, with_chunks=self._chunks is not None)
-            if self.keeps_unfinished:
-                self._rows = self._open_journal()
-            else:
-                with file_errors():  # the file disappears with the process, however it ends
-                    self._rows = RowFile(temporary_file(buffering=0))
+        staging = Staging(path)
+        golden = self._golden.fingerprint if self._golden else None
+        store = "" if files_of(self.db) else shown_address(self.db)
+        head = Head(self.run_id, self.suite, store, self._as_stored(self.config), golden, self.commit_hash)
+        try:
+            begun = staging.begin(head, resume=self._resume, like=files_of(self.db))
+            if staging.goes_on:
+                self.commit_hash = begun.commit_hash or self.commit_hash
+                self.config = {**staging.config, **self.config}
+            if was_stored:  # by a process that was killed before it could remove the file
+                with open_database(self.db) as database:
+                    self.is_stored = database.holds(self.run_id, staging)
+                if not self.is_stored:
+                    backend_of(self.db).check_recordable(self.run_id)  # which says that the run is there
+        except BaseException:
+            staging.close()
+            raise
+        self._staging = staging
         if self._shows_progress is not False:
             total = len(self._golden.queries) if self._golden else None
             delay = 0.0 if self._shows_progress else PROGRESS_DELAY_S
-            done = len(self._rows)
-            self._progress = Progress(f"recording {self.run_id}", total, done=done, delay_s=delay)
+            label = f"recording {self.run_id}"
+            self._progress = Progress(label, total, done=len(staging), delay_s=delay)
 
     def store(self) -> None:
         """Store the run, and remove what was kept of it; an error keeps it."""
-        rows = self._opened()
+        staging = self.staging
         try:
-            if not len(rows):  # which would pass for a run in which there was nothing to lose
+            if not len(staging):  # which would pass for a run in which there was nothing to lose
                 raise InputError(f"run {printable(self.run_id)} is not stored: nothing was recorded in it")
             if not self.is_stored:
-                backend = backend_of(self.db)
                 is_dirty = self._tree.is_dirty_for(self.commit_hash, is_given=self._given_commit is not None)
                 config = self._as_stored(self.config) | _recorded(self._branch, is_dirty, self.partial)
                 run = Run(self.run_id, self.suite, config, self.commit_hash)
-                backend.write_run(run, rows, self._chunks)
+                chunks = staging.chunks() if self._chunks is None else self._chunks
+                with staging.sealed():
+                    backend_of(self.db).write_run(run, staging, chunks)
             self.is_stored = True
         except RunIsThere as error:  # another recorder stored it meanwhile: there is nothing to go on with
-            kept = f"; {rows.whereabouts}, which can be deleted" if isinstance(rows, Journal) else ""
+            kept = f"; {staging.whereabouts}, which can be deleted" if staging.path else ""
             raise RunIsThere(f"{error}{kept}") from None
         except KebabEvalError as error:
             raise type(error)(f"{error}; {self.kept}" if self.kept else str(error)) from None
@@ -233,108 +296,44 @@ class RunRecorder(Recording):
 
     def close(self) -> None:
         """Stop recording; what is recorded is kept for `resume=True`, unless the run is stored."""
-        rows, self._rows = self._rows, None
+        staging, self._staging = self._staging, None
         progress, self._progress = self._progress, None
         if progress is not None:
             progress.close()
-        if rows is not None:
-            if self.is_stored or not len(rows):
-                rows.remove()
-            rows.close()
+        if staging is not None:
+            if self.is_stored or not len(staging):
+                staging.remove()
+            else:
+                staging.close()
 
-    # -- the journal -------------------------------------------------------------------------------
-
-    def has(self, query_id: str | int | UUID | PurePath) -> bool:
-        return self._rows is not None and id_text(query_id, "the id of a query") in self._rows
+    # -- what is recorded ----------------------------------------------------------------------------
 
     @property
-    def ids(self) -> tuple[str, ...]:
-        return self._rows.ids() if self._rows is not None else ()
+    def staging(self) -> Staging:
+        if self._staging is None:
+            raise InputError("a RunRecorder records inside its with block")
+        return self._staging
+
+    def has(self, query_id: str | int | UUID | PurePath) -> bool:
+        return self._staging is not None and id_text(query_id, "the id of a query") in self._staging
 
     @property
     def kept(self) -> str:
         """Where the results are that are kept, in words; empty if none are."""
-        return self._rows.kept if isinstance(self._rows, Journal) else ""
-
-    def update_config(self, config: Mapping[str, Any], *, has_results: bool = False) -> None:
-        """Take over a configuration that is found out while recording.
-
-        An `InputError` if it says otherwise than the recording that is resumed. Where results were recorded
-        with it, it must have the same keys, too; before that, some may still be to come.
-        """
-        encoded, rows = encode_json("config", config), self._rows
-        if has_results and isinstance(rows, Journal) and rows.config_before is not None:
-            rows.check_goes_on(rows.config_before, self._as_stored(config))
-        if encoded == self._updated_config:
-            return
-        self.config = {**self.config, **config}
-        if isinstance(rows := self._opened(), Journal):
-            rows.update_config(self._as_stored(self.config))
-        self._updated_config = encoded
-
-    def mark_for_repeat(self, query_id: str) -> None:
-        """Have the query recorded again, should the run be resumed; stored now, it has its result."""
-        if isinstance(self._rows, Journal) and query_id in self._rows:
-            self._rows.mark_for_repeat(query_id)
-
-    def forget(self, query_id: str) -> None:
-        """Drop the result of a query, which is to be recorded again."""
-        self.mark_for_repeat(query_id)
-        self._opened().drop(query_id)
-
-    def _open_journal(self) -> Journal:
-        """The journal; a run that goes on has the commit with which it was begun."""
-        golden = self._golden.fingerprint if self._golden else None
-        store = "" if files_of(self.db) else shown_address(self.db)
-        head = Head(self.run_id, self.suite, store, self._as_stored(self.config), golden, self.commit_hash)
-        path = journal_path(self.db, self.run_id)
-        journal = open_journal(path, head, resume=self._resume, like=files_of(self.db))
-        if journal.config_before is not None:
-            begun_with = journal.head.commit_hash
-            if self._given_commit not in (None, begun_with):
-                journal.close()
-                raise InputError(
-                    f"run '{printable(self.run_id)}' was begun with commit {printable(str(begun_with))},"
-                    f" and cannot go on with {printable(self._given_commit)}"
-                )
-            self.commit_hash = begun_with
-            self.config = {**journal.config, **self.config}
-        return journal
-
-    def _open_stored(self) -> Journal:
-        """What is kept of a run that a process stored before it was killed; an error if it is another run."""
-        journal = self._open_journal()
-        with open_database(self.db) as database:
-            self.is_stored = all(
-                database.result(self.run_id, query_id) == decode_result(query_id, data)
-                for query_id, data in journal
-            )
-        if not self.is_stored:
-            journal.close()
-            backend_of(self.db).check_recordable(self.run_id)  # which says that the run is there
-        return journal
-
-    def _as_stored(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration as JSON holds it, without its secrets."""
-        config: dict[str, Any] = msgspec.json.decode(encode_json("config", given))
-        return config if self._mask is None else mask_config(config, self._mask).config
-
-    def _opened(self) -> RowFile:
-        if self._rows is None:
-            raise InputError("a RunRecorder records inside its with block")
-        return self._rows
+        return self._staging.kept if self._staging is not None else ""
 
     def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:
-        rows = self._opened()
-        name = printable(query_id)
-        if query_id in rows:
-            raise InputError(f"query '{name}' is recorded twice in run {printable(self.run_id)}")
-        if self.is_stored:
+        staging, name = self.staging, printable(query_id)
+        if self.is_stored and query_id not in staging:
             raise InputError(f"run {printable(self.run_id)} is stored already, without query '{name}'")
-        check_text(query_id, "the query id")
-        rows.add(query_id, result_json)
+        staging.add(query_id, result_json)
         if self._progress is not None:
             self._progress.advance(errors=result.error is not None)
+
+    def _keep_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        if self._chunks is not None and self._chunks != rows:
+            raise InputError("the chunks of the index were given before, and they were others")
+        self._chunks = rows
 
 
 def _recorded(branch: str | None, is_dirty: bool | None, partial: str | None) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def _single(
             f"the run name '{brief(name)}' fits {len(found)} runs in {where};"
             f" give one of these ids in full:{_listed(found)}"
         )
-    from pytest_kebab_eval.store.journal import unfinished_run
+    from pytest_kebab_eval.store.staging import unfinished_run
 
     unfinished = unfinished_run(database.address, name)
     if unfinished:

@@ -46,7 +46,8 @@ def connect_to_die(*args, **more):
             os.kill(os.getpid(), signal.SIGKILL)
 
     connection = connect(*args, **more)
-    connection.set_trace_callback(watch)
+    if "mode=rw" in str(args[0]):  # not the file of an unfinished run, in which each result is a commit
+        connection.set_trace_callback(watch)
     return connection
 
 sqlite3.connect = connect_to_die
@@ -117,7 +118,8 @@ def counts(db: Path) -> tuple[int, int, int]:
 
 
 def files(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+    """The files, but for the log of an unfinished run."""
+    return sorted(path.name for path in directory.iterdir() if path.suffix in (".sqlite", ".unfinished"))
 
 
 NOTHING_NEW, ALL_NEW = (0, 0, 1), (1, QUERIES, 1)

@@ -128,7 +128,7 @@ def test_nothing_is_judged_where_a_worker_died(project: Project) -> None:
 
 def test_every_worker_running_every_test_records_nothing(project: Project) -> None:
     outcome = gate(recording(project, FOUND), "-n2", "--dist=each")
-    assert_nothing_recorded(project, outcome, "q-001")
+    assert_nothing_recorded(project, outcome, "is recorded twice in run new")
 
 
 # -- selection -------------------------------------------------------------------------------------

@@ -256,3 +256,30 @@ def test_without_the_option_the_fixture_drops_what_it_is_given(pytester: pytest.
     outcome.assert_outcomes(passed=4)
     outcome.stdout.no_fnmatch_line("kebab-eval: *")
     assert {path.name for path in Path(pytester.path).iterdir()} - before <= {"__pycache__"}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_the_chunks_of_the_index_are_stored_with_the_run(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.fixture(scope="session", autouse=True)
+        def index(kebab_recorder):
+            kebab_recorder.chunks([{"chunk_id": "c1", "doc_id": "d1", "path": "d1.md", "text": "x"}])
+
+        @pytest.mark.parametrize("query_id", ["q1", "q2", "q3"])
+        def test_search(kebab_recorder, query_id):
+            kebab_recorder.record(query_id, hits=["c1"])
+    """)
+    outcome = pytester.runpytest_inprocess("--kebab-record=new", "--kebab-db=kebab.sqlite", *workers)
+    outcome.assert_outcomes(passed=3)
+    with closing(sqlite3.connect(pytester.path / "kebab.sqlite")) as connection:
+        assert connection.execute("SELECT chunk_id, doc_id, text FROM chunks").fetchall() == [
+            ("c1", "d1", "x")
+        ]
+        stored = [
+            json.loads(text) for (text,) in connection.execute("SELECT result_json FROM eval_query_results")
+        ]
+    assert {hit["doc_path"] for result in stored for hit in result["hits_top_k"]} == {"d1.md"}

@@ -136,7 +136,7 @@ def test_a_worker_that_dies_in_a_test_of_many_queries_leaves_the_run_unfinished(
     pytest.importorskip("xdist")
     pytester.makepyfile(RECORDS_TEN.replace("STOP", "os._exit(1)"))
     why = "the session did not finish: 1 of 10 tests did not run; 1 worker of xdist died (gw"
-    assert_not_recorded(record(pytester, "-n", "2"), 1, why, "the 9 results so far are in")
+    assert_not_recorded(record(pytester, "-n", "2"), 1, why, "the 10 results so far are in")
 
 
 # -- the end -------------------------------------------------------------------------------------

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_kebab_eval import Answer, InputError
+from pytest_kebab_eval import Answer, InputError, RunRecorder
 from pytest_kebab_eval.model import Cited, Span
 from pytest_kebab_eval.store.given import to_stored_answer
 from tests.builders import Json, line
+from tests.unit.store.conftest import rows
 
 
 def stored(given: Any) -> Json:
@@ -121,3 +124,54 @@ def test_an_answer_that_is_ambiguous_is_refused_with_what_to_write(given: Any, m
     with pytest.raises(InputError) as caught:
         to_stored_answer(given)
     assert str(caught.value) == message
+
+
+# -- said beside the answer ------------------------------------------------------------------------
+
+
+def stored_answer(db: Path, answer: Any, **more: Any) -> Any:
+    with RunRecorder(db, run_id="r") as run:
+        run.record("q1", ["c1"], answer, **more)
+    ((text,),) = rows(db, "SELECT result_json FROM eval_query_results")
+    return json.loads(text)["answer"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "expected"),
+    [
+        ("no idea", {"grounded": False}, {"answer": "no idea", "grounded": False, "citations": []}),
+        (None, {"grounded": False}, {"answer": "", "grounded": False, "citations": []}),
+        (
+            {"answer": "30 days"},
+            {"grounded": True, "citations": ["c1"]},
+            {
+                "answer": "30 days",
+                "grounded": True,
+                "citations": [{"marker": "[1]", "citation": None, "chunk_id": "c1"}],
+            },
+        ),
+    ],
+)
+def test_grounded_and_citations_may_be_given_beside_the_answer(
+    db: Path, answer: Any, more: Any, expected: Any
+) -> None:
+    assert stored_answer(db, answer, **more) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "message"),
+    [
+        (None, {"grounded": True}, "grounded= is said of an answer; give answer= as well"),
+        (None, {"citations": ["c1"]}, "citations= is said of an answer; give answer= as well"),
+        (
+            {"answer": "x", "grounded": True},
+            {"grounded": False},
+            "grounded= is in the answer already; give it",
+        ),
+    ],
+)
+def test_what_is_said_twice_or_of_no_answer_is_refused(
+    db: Path, answer: Any, more: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        stored_answer(db, answer, **more)

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_kebab_eval import InputError, RunRecorder, StoreError
 from pytest_kebab_eval.store import recorder
-from pytest_kebab_eval.store.journal import journal_path
+from pytest_kebab_eval.store.staging import staging_path
 from pytest_kebab_eval.store.working_tree import WorkingTree
 from pytest_kebab_eval.text import shown_path
 from tests.builders import dump, make_database, result, write_golden
@@ -60,7 +60,7 @@ def test_a_run_that_goes_on_equals_one_that_was_never_stopped(db: Path, tmp_path
     assert results(db) == results(whole)
     runs = "SELECT run_id, suite, config_snapshot_json, aggregate_json, commit_hash FROM eval_runs"
     assert rows(db, runs) == rows(whole, runs)
-    assert not journal_path(db, "r").exists()
+    assert not staging_path(db, "r").exists()
 
 
 def test_while_it_is_unfinished_the_database_has_nothing_of_it(db: Path) -> None:
@@ -72,15 +72,15 @@ def test_while_it_is_unfinished_the_database_has_nothing_of_it(db: Path) -> None
 
 def test_without_resume_an_unfinished_run_is_named_and_left_alone(db: Path) -> None:
     stop(db, "q1", "q2")
-    before = journal_path(db, "r").read_bytes()
+    before = staging_path(db, "r").read_bytes()
     with pytest.raises(InputError) as raised:
         record(db, "q1")
-    kept = shown_path(journal_path(db, "r"))
+    kept = shown_path(staging_path(db, "r"))
     assert str(raised.value) == (
         f"{kept} has 2 results of run 'r', which is unfinished; resume=True (pytest:"
         " --kebab-resume) goes on with them; delete the file to start anew"
     )
-    assert journal_path(db, "r").read_bytes() == before
+    assert staging_path(db, "r").read_bytes() == before
 
 
 def test_resume_where_there_is_nothing_to_resume_starts_the_run(db: Path) -> None:
@@ -100,7 +100,7 @@ def test_resume_needs_the_id_of_the_run(db: Path) -> None:
         ({"config": {"a": 2}}, "'a' of its configuration was 1 and is 2"),
         ({"config": {}}, "'a' of its configuration was 1 and is absent"),
         ({"config": {"a": 1, "b": 3}}, "'b' of its configuration was absent and is 3"),
-        ({"commit_hash": "d"}, "run 'r' was begun with commit c, and cannot go on with d"),
+        ({"commit_hash": "d"}, "it was begun at commit c, and this is commit d"),
     ],
 )
 def test_what_the_results_depend_on_may_not_change(db: Path, changed: dict[str, Any], message: str) -> None:
@@ -123,57 +123,30 @@ def test_the_golden_file_may_not_change_but_its_layout_may(db: Path, tmp_path: P
     assert record(db, "q1", resume=True, golden=golden) == ["q1"]
 
 
-def test_the_run_has_the_commit_with_which_it_was_begun(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_does_not_go_on_at_another_commit(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "working_tree", lambda _: WorkingTree("first"))
     stop(db, "q1", commit_hash=None)
     monkeypatch.setattr(recorder, "working_tree", lambda _: WorkingTree("second"))
-    record(db, "q2", commit_hash=None, resume=True)
-    assert rows(db, "SELECT commit_hash FROM eval_runs") == [("first",)]
+    with pytest.raises(InputError, match="it was begun at commit first, and this is commit second"):
+        record(db, "q2", commit_hash=None, resume=True)
 
 
-def test_a_query_that_is_there_is_not_recorded_twice(db: Path) -> None:
-    stop(db, "q1")
-    with (
-        pytest.raises(InputError, match="query 'q1' is recorded twice in run r"),
-        RunRecorder(db, run_id="r", resume=True) as run,
-    ):
-        run.record("q1")
+def test_a_query_that_is_recorded_again_has_its_new_result(db: Path) -> None:
+    stop(db, "q1", "q2")
+    with RunRecorder(db, run_id="r", commit_hash="c", resume=True) as run:
+        run.record("q1", ["new"])
+        with pytest.raises(InputError, match="query 'q1' is recorded twice in run r"):
+            run.record("q1")
+    stored = {row[1]: json.loads(row[2])["hits_top_k"] for row in results(db)}
+    assert [hit["chunk_id"] for hit in stored["q1"]] == ["new"]
+    assert len(stored) == 2
 
 
-@pytest.mark.parametrize("kept", range(1, 400, 23))
-def test_what_is_half_written_at_the_end_is_dropped(db: Path, kept: int) -> None:
-    stop(db, *NAMES)
-    path = journal_path(db, "r")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-kept])
-    there = record(db, *NAMES, resume=True)
-    assert there == NAMES[: len(there)]
-    assert len(there) < 10
-    assert len(results(db)) == 10
-
-
-def test_what_a_power_cut_left_as_zeros_is_dropped(db: Path) -> None:
-    stop(db, *NAMES)
-    path = journal_path(db, "r")
-    data = path.read_bytes()
-    path.write_bytes(data[:-300] + bytes(300) + bytes(5_000))
-    there = record(db, *NAMES, resume=True)
-    assert 0 < len(there) < 10
-    assert len(results(db)) == 10
-
-
-@pytest.mark.parametrize("head", [b"", b"kebab-eval unf"])
-def test_a_file_that_was_only_begun_is_begun_again(db: Path, head: bytes) -> None:
-    journal_path(db, "r").write_bytes(head)
-    record(db, "q1")
-    assert len(results(db)) == 1
-
-
-@pytest.mark.parametrize("content", [b"something else", b"kebab-eval unfinished run, version 2\n"])
+@pytest.mark.parametrize("content", [b"something else", b"SQLite format 3\0 of another program"])
 def test_a_file_of_something_else_is_refused_and_left_alone(db: Path, content: bytes) -> None:
-    path = journal_path(db, "r")
+    path = staging_path(db, "r")
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is not an unfinished run of this version of kebab-eval; move it"):
+    with pytest.raises(InputError, match="is not an unfinished run; move it"):
         record(db, "q1", resume=True)
     assert path.read_bytes() == content
 
@@ -181,7 +154,7 @@ def test_a_file_of_something_else_is_refused_and_left_alone(db: Path, content: b
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights")
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
 def test_what_is_no_file_is_refused(db: Path, tmp_path: Path, kind: str) -> None:
-    path = journal_path(db, "r")
+    path = staging_path(db, "r")
     make = {"link": lambda: path.symlink_to("target"), "pipe": lambda: os.mkfifo(path)}
     make.get(kind, path.mkdir)()
     with pytest.raises(StoreError, match="cannot record into"):
@@ -189,13 +162,15 @@ def test_what_is_no_file_is_refused(db: Path, tmp_path: Path, kind: str) -> None
     assert not (tmp_path / "target").exists()
 
 
-def test_two_recordings_of_one_run_at_once_are_refused(db: Path) -> None:
+def test_of_two_that_go_on_with_one_run_the_later_has_it(db: Path) -> None:
     stop(db, "q1")
-    with RunRecorder(db, run_id="r", resume=True) as run:
-        with pytest.raises(InputError, match=r"is being recorded by another process, which has .* open"):
-            record(db, "q2", resume=True)
+    run = RunRecorder(db, run_id="r", resume=True, commit_hash="c")
+    run.open()
+    record(db, "q2", resume=True)
+    with pytest.raises(InputError, match="another process has stored this run, or goes on with it"):
         run.record("q3")
-    assert [row[1] for row in results(db)] == ["q1", "q3"]
+    run.close()
+    assert [row[1] for row in results(db)] == ["q1", "q2"]
 
 
 def test_threads_may_record_at_once(db: Path) -> None:
@@ -229,11 +204,9 @@ with RunRecorder(sys.argv[1], run_id="r") as run:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_forked_process_is_told_to_leave_recording_to_its_parent(db: Path) -> None:
-    done = subprocess.run(python("-c", FORKS, db), check=True, capture_output=True, text=True)
-    said = "a result is recorded in the process that started the run; have this one return it there\n"
-    assert done.stdout == said
-    assert [row[1] for row in results(db)] == ["q1", "q3"]
+def test_a_forked_process_records_too(db: Path) -> None:
+    subprocess.run(python("-c", FORKS, db), check=True, capture_output=True, text=True)
+    assert [row[1] for row in results(db)] == ["q1", "q2", "q3"]
 
 
 def test_a_run_that_was_stored_before_the_process_was_killed_is_finished(
@@ -249,7 +222,7 @@ def test_a_run_that_was_stored_before_the_process_was_killed_is_finished(
     before = dump(db)
     assert record(db, "q1", "q2", resume=True) == ["q1", "q2"]
     assert dump(db) == before
-    assert not journal_path(db, "r").exists()
+    assert not staging_path(db, "r").exists()
 
 
 def test_what_was_kept_of_another_run_of_that_id_is_not_taken_for_the_stored_one(db: Path) -> None:
@@ -257,7 +230,7 @@ def test_what_was_kept_of_another_run_of_that_id_is_not_taken_for_the_stored_one
     make_database(db, r={"q1": result("of another")})
     with pytest.raises(InputError, match="has a run 'r' already"):
         record(db, "q1", resume=True)
-    assert journal_path(db, "r").exists()
+    assert staging_path(db, "r").exists()
 
 
 def test_secrets_are_masked_in_what_is_kept(db: Path) -> None:
@@ -268,7 +241,7 @@ def test_secrets_are_masked_in_what_is_kept(db: Path) -> None:
 
     with pytest.raises(Killed):
         record_with_secrets()
-    kept = journal_path(db, "r").read_bytes()
+    kept = staging_path(db, "r").read_bytes()
     assert b"sk-secret-1" not in kept
     assert b"hunter2" not in kept
 
@@ -278,7 +251,7 @@ def test_what_is_kept_has_the_permissions_of_the_database(db: Path) -> None:
     make_database(db, old={"q1": result("c1")})
     db.chmod(0o640)
     stop(db, "q1")
-    assert stat.S_IMODE(journal_path(db, "r").stat().st_mode) == 0o640
+    assert stat.S_IMODE(staging_path(db, "r").stat().st_mode) == 0o640
 
 
 def test_the_error_says_where_the_results_are(db: Path) -> None:
@@ -286,7 +259,7 @@ def test_the_error_says_where_the_results_are(db: Path) -> None:
         record(db, "q1", "q2", stop=True)
     if sys.version_info >= (3, 11):
         (note,) = raised.value.__notes__
-        kept = shown_path(journal_path(db, "r"))
+        kept = shown_path(staging_path(db, "r"))
         assert note == (
             f"kebab-eval: run r is not stored; the 2 results so far are in {kept}, and"
             " resume=True (pytest: --kebab-resume) goes on with them"
@@ -295,7 +268,7 @@ def test_the_error_says_where_the_results_are(db: Path) -> None:
 
 def test_runs_whose_ids_differ_in_case_or_are_long_have_files_of_their_own(tmp_path: Path) -> None:
     names = ["r", "R", "a/b", "x" * 300, "x" * 301]
-    paths = {str(journal_path(tmp_path / ("d" * 200), name)).lower() for name in names}
+    paths = {str(staging_path(tmp_path / ("d" * 200), name)).lower() for name in names}
     assert len(paths) == 5
     assert all(len(Path(path).name) <= 255 and Path(path).parent == tmp_path for path in paths)
     for name in names:
@@ -339,7 +312,7 @@ def test_where_another_recorder_took_the_id_nobody_is_told_to_go_on(db: Path) ->
     make_database(db, r={"q1": result("c9")})
     with pytest.raises(InputError) as raised:
         run.__exit__(None, None, None)
-    kept = shown_path(journal_path(db, "r"))
+    kept = shown_path(staging_path(db, "r"))
     said = f"has a run 'r' already; name the new one differently; the 1 result so far is in {kept}, which"
     assert f"{said} can be deleted" in str(raised.value)
     assert "resume" not in str(raised.value)
