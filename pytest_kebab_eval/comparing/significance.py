@@ -24,8 +24,8 @@ TOO_FEW = "too few queries"
 LEAST_P = 0.0001  # what a smaller p is shown as: never 0
 _Z = 1.959963984540054  # the normal quantile of 0.975
 _HALF = 0.5
-_MOST_SUMS = 2048
-_MOST_STEPS = 40_000
+_MOST_SUMS = 512
+_MOST_STEPS = 8_000
 
 
 class PairedTest(NamedTuple):
@@ -260,7 +260,8 @@ def tail_p(parts: Iterable[tuple[Part, int]], seen: int) -> float:
     def above(needed: float) -> float:
         if needed <= least or needed > most:
             return float(needed <= least)
-        return _edgeworth((needed - step / 2 - mean) / deviation, skew, excess)
+        reached = needed + (least - needed) % step  # the first sum of the others that is enough
+        return _edgeworth((reached - step / 2 - mean) / deviation, skew, excess)
 
     return min(1.0, math.fsum(p * above(seen - total) for total, p in sums.items()))
 
@@ -275,8 +276,12 @@ def _added(sums: Mapping[int, float], part: Part) -> dict[int, float]:
 
 def _cumulants(part: Part) -> tuple[float, float, float, float]:
     """The first four: mean, variance, and those that tell skewness and tails."""
-    mean = math.fsum(p * value for value, p in part)
-    second, third, fourth = (math.fsum(p * (value - mean) ** k for value, p in part) for k in (2, 3, 4))
+    mean = sum([p * value for value, p in part])
+    second = third = fourth = 0.0
+    for value, p in part:
+        off = value - mean
+        square = off * off
+        second, third, fourth = second + p * square, third + p * square * off, fourth + p * square * square
     return mean, second, third, fourth - 3 * second * second
 
 
