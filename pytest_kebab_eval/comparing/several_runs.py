@@ -4,7 +4,8 @@ Each query passes a check with a rate r of its own, on both sides alike if nothi
 
 Single queries. S, the sum of r (1 - r) over the queries, is estimated without bias from runs of one side.
 Whatever the rates, noise loses at most S · max P(outcome | r) / (r (1 - r)) queries as badly as one was: an
-expected number E. k queries did so; they fail if E / k is small (Benjamini and Hochberg).
+expected number E. k queries did so; they fail if E / k is small (Benjamini and Hochberg), and the runs
+differ in them by Student's t.
 
 The session. If nothing changed, the passes of a query may be dealt out to its runs in any way: so often is
 the sum of the drops as large. And the runs' totals must differ by Student's t, since what the queries of a
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple, TypeVar
@@ -149,7 +150,7 @@ def _judge_check(rows: Rows, counts: Counter[Tally], looked_at: int) -> Judged:
     if not _can_flip(counts):  # but for what is no evidence
         found = {tally: min(1.0, times * noise.bound(tally)) if tally.flips else 0.0 for tally in fell}
         return Judged({tally: Loss(alpha) for tally, alpha in found.items()}, worse, better, 1.0, 0.0)
-    single = noise.expected(fell)
+    single = noise.expected(rows)
     together = min(1.0, times * session_p(rows)) if worse else 1.0
     listed, as_far, rose = _listed(counts)
     losses = {}
@@ -229,13 +230,20 @@ class _Noise:
             bounds.append((max(0.0, others) + peak(powers)) * largest_ratio(tally, powers))
         return min(bounds, default=math.inf)
 
-    def expected(self, fell: Iterable[Tally]) -> dict[Tally, float]:
-        """The same for each one that was lost as badly: Benjamini and Hochberg's step up."""
-        bounds = {tally: self.bound(tally) for tally in fell}
-        found, least = {}, math.inf
+    def expected(self, rows: Rows) -> dict[Tally, float]:
+        """The same for each one that was lost as badly: Benjamini and Hochberg's step up.
+
+        Those that were must differ by runs, too: what flips together was counted as if each flipped alone.
+        """
+        fell = {row: tally for row in rows if (tally := tally_of(row)).moves and tally.drop > 0}
+        bounds = {tally: self.bound(tally) for tally in {*fell.values()}}
+        found, least = {}, 1.0
         for tally in sorted(bounds, key=lambda tally: (bounds[tally], tally), reverse=True):
-            as_bad = sum(self._counts[other] for other, bound in bounds.items() if bound <= bounds[tally])
-            least = min(least, bounds[tally] / max(1, as_bad))
+            as_bad = {row: rows[row] for row, other in fell.items() if bounds[other] <= bounds[tally]}
+            seen = sum(as_bad.values())
+            share = bounds[tally] / max(1, seen)
+            if share < least:
+                least = min(least, max(share, over_runs(as_bad if seen else dict.fromkeys(as_bad, 1))[1]))
             found[tally] = least
         return found
 

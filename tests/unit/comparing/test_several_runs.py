@@ -194,6 +194,7 @@ def test_many_small_drops_are_seen_though_no_query_fell_far() -> None:
 def test_a_shard_that_some_runs_lack_is_noise(down: set[int]) -> None:
     shard = [run not in down for run in range(6)]
     assert fails(judged([*flaky(20), *[shard] * 20, *[STEADY] * 60])) == set()
+    assert fails(judged([*[shard] * 20, *[STEADY] * 480])) == set()
 
 
 def test_a_shard_that_half_of_ten_runs_lack_is_noise() -> None:
