@@ -1,10 +1,9 @@
 """Questions with what was retrieved, answered and expected -> a run and its golden queries.
 
-A row without an id gets one that is made of its
-question; one that is there again gets a number after it. A passage is text, or an object with a text and
-perhaps an id; without one, it gets one that is made of its text, so that it has the same in every export.
-Where passages are expected by their texts, those that were retrieved are known by their texts, too.
-A reference answer is text that an answer, and a retrieved passage, should contain.
+A row without an id gets one that is made of its question; one that is there again gets a number after it.
+A passage is text, or an object with a text and perhaps an id; without one, it gets one that is made of its
+text, so that it has the same in every export. Where passages are expected by their texts, those that were
+retrieved are known by their texts, too.
 """
 
 from __future__ import annotations
@@ -206,8 +205,6 @@ def references_in(given: Any) -> tuple[str, ...]:
     return tuple(text for text in map(text_of, as_list(found)) if text)
 
 
-def passages_in(given: Any, names: Names = PASSAGES) -> tuple[Passage, ...]:
-    """The passages in an output: a list is all passages, and an object has them under one of these names."""
-    if isinstance(given, Mapping):
-        return passages(first(given, names))
-    return passages(given) if isinstance(given, list) else ()
+def passages_in(given: Mapping[str, Any], names: Names = PASSAGES) -> tuple[Passage, ...]:
+    """The passages that an object has under one of these names."""
+    return passages(first(given, names))

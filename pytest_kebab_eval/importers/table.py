@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from pytest_kebab_eval.importers import cases
 from pytest_kebab_eval.importers.cases import (
     ANSWER,
     EXPECTED,
@@ -15,18 +16,13 @@ from pytest_kebab_eval.importers.cases import (
     Case,
     Names,
     Passage,
-    answer_in,
-    imported_cases,
-    passages,
-    passages_in,
-    question_in,
-    references_in,
-    text_of,
 )
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption, labels
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import Json, opened, read_table
 from pytest_kebab_eval.text import brief
+
+_LONGEST_VARIANT = 40  # characters of an id that are a provider or a prompt; of a longer one it has a hash
 
 
 class Columns(NamedTuple):
@@ -75,20 +71,18 @@ def _passages(values: Json, columns: Columns, names: Names, ids: Names, inner: N
         cell = _cell(values, (name,))
         if columns.separator and isinstance(cell, str):
             cell = cell.split(columns.separator)
-        found = passages_in(cell, inner) if isinstance(cell, Mapping) else passages(cell, _cell(values, ids))
+        is_object = isinstance(cell, Mapping)
+        found = cases.passages_in(cell, inner) if is_object else cases.passages(cell, _cell(values, ids))
         if found:
             return found
-    return passages(None, _cell(values, ids))
+    return cases.passages(None, _cell(values, ids))
 
 
 def _cases(source: Source, columns: Columns, seen: set[str], *, with_results: bool) -> Iterator[Case]:
     rows, told = read_table(source, columns.rows), list[str]()
     if columns.variants:
-        held = sorted(rows, key=lambda row: _cell(row.value, columns.order) or 0)
-        told = [
-            name for name in columns.variants if len({str(_cell(row.value, (name,))) for row in held}) > 1
-        ]
-        rows = iter(held)
+        rows = iter(held := sorted(rows, key=lambda row: _amount(_cell(row.value, columns.order)) or 0.0))
+        told = [name for name in columns.variants if len({_variant(row.value, name) for row in held}) > 1]
     has_results = (*columns.contexts, *columns.ids, *columns.answer, *columns.error) if with_results else ()
     for line, values, _ in rows:
         heads = {column.partition(".")[0] for column in values}
@@ -98,27 +92,32 @@ def _cases(source: Source, columns: Columns, seen: set[str], *, with_results: bo
             raise source.error(line, _no_column(columns.question[0], values))
         if has_results and heads.isdisjoint(name.partition(".")[0] for name in has_results):
             raise source.error(line, _no_column(has_results[0], values))
+        within = cases.passages_in(output) if isinstance(output, Mapping) else ()
         reference = _cell(values, columns.reference)
         expected = _passages(values, columns, columns.expected, columns.expected_ids, EXPECTED)
         if not expected and isinstance(reference, Mapping):
-            expected = passages_in(reference, (*EXPECTED, *PASSAGES))
+            expected = cases.passages_in(reference, (*EXPECTED, *PASSAGES))
         seconds = _amount(_cell(values, columns.seconds))
         elapsed_ms = _amount(_cell(values, columns.elapsed_ms)) if seconds is None else seconds * 1000
-        more = {"elapsed_ms": elapsed_ms, "error": text_of(_cell(values, columns.error)) or None}
+        more = {"elapsed_ms": elapsed_ms, "error": cases.text_of(_cell(values, columns.error)) or None}
         cost_usd = _amount(_cell(values, columns.cost_usd))
         yield Case(
             line=line,
-            question=question_in(question),
-            id=text_of(_cell(values, columns.id)),
-            retrieved=passages_in(output)
-            or _passages(values, columns, columns.contexts, columns.ids, PASSAGES),
-            answer=answer_in(output),
+            question=cases.question_in(question),
+            id=cases.text_of(_cell(values, columns.id)),
+            retrieved=within or _passages(values, columns, columns.contexts, columns.ids, PASSAGES),
+            answer=cases.answer_in(output),
             expected=expected,
-            references=references_in(reference),
-            variant="".join(f"@{brief(str(_cell(values, (name,))), 60)}" for name in told),
+            references=cases.references_in(reference),
+            variant="".join(_variant(values, name) for name in told),
             more=more if cost_usd is None else {**more, "cost_usd": cost_usd},
             golden={"metadata": labels(_cell(values, columns.metadata)), **columns.rules(values)},
         )
+
+
+def _variant(values: Json, name: str) -> str:
+    told = cases.text_of(_cell(values, (name,))) or ""
+    return f"@{told if len(told) <= _LONGEST_VARIANT else cases.text_id(told, 'of')}"
 
 
 def _amount(given: Any) -> float | None:
@@ -137,15 +136,15 @@ def _no_column(name: str, there: Iterable[str]) -> str:
 def _read(given: Mapping[str, Any], columns: Columns, of_dataset: Columns) -> Imported:
     named: dict[str, Any] = {name: (given[name],) for name in _COLUMN_HELP if name in given}
     if "ids" in named and "expected" in named:
-        named["expected_ids"] = named.pop("expected")
+        named |= {"expected": (), "expected_ids": named["expected"]}
     results, dataset, seen = given["results"], given.get("dataset"), set[str]()
     expected = _cases(dataset, of_dataset._replace(**named), seen, with_results=False) if dataset else ()
-    cases = _cases(results, columns._replace(**named), seen, with_results=True)
-    imported = imported_cases(results, cases, dataset, expected)
+    rows = _cases(results, columns._replace(**named), seen, with_results=True)
+    imported = cases.imported_cases(results, rows, dataset, expected)
 
     def checked() -> Iterator[tuple[str, bytes]]:
         yield from imported.results
-        unknown = [name for (name,) in named.values() if name.partition(".")[0] not in seen]
+        unknown = [name for names in named.values() for name in names if name.partition(".")[0] not in seen]
         if unknown:
             raise results.error(None, _no_column(unknown[0], sorted(seen)))
 

@@ -293,6 +293,7 @@ def _parsed_list(cell: str) -> list[Any] | None:
 
 def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = ast.literal_eval(text)
+        return found if is_unicode(found) else None
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None

@@ -271,6 +271,9 @@ def test_a_question_that_is_there_twice_is_two_queries(tmp_path: Path) -> None:
     assert [answer and answer.text for answer in answers] == ["Me.", "You."]
 
 
+LONG = "Answer from the passages alone: {{context}} Question: {{query}}"
+
+
 def test_providers_and_prompts_of_promptfoo_are_told_apart_in_whatever_order_they_ended(
     tmp_path: Path,
 ) -> None:
@@ -278,10 +281,10 @@ def test_providers_and_prompts_of_promptfoo_are_told_apart_in_whatever_order_the
         {**PROMPTFOO, "testIdx": test, "provider": {"id": provider, "label": ""}, "prompt": {"label": prompt}}
         for test in (1, 0)
         for provider in ("a", "b")
-        for prompt in ("p", "q")
+        for prompt in ("p", LONG)
     ]
     names = set(bring(tmp_path, "promptfoo", {"results.jsonl": jsonl(*rows)}).queries())
-    once = {f"{WHO}@{provider}@{prompt}" for provider in "ab" for prompt in "pq"}
+    once = {f"{WHO}@{provider}@{prompt}" for provider in "ab" for prompt in ("p", text_id(LONG, "of"))}
     assert names == once | {f"{name}-2" for name in once}
 
 
@@ -338,7 +341,9 @@ def test_a_cell_may_be_longer_than_the_csv_module_allows_and_its_limit_stays(tmp
         ("[]", []),
         ("one passage", ["one passage"]),
         ("[1] a footnote", ["[1] a footnote"]),
+        ("['\\ud800']", ["['\\ud800']"]),
         ("['a' b]", ["['a' b]"]),
+        ("[b'x', {1}]", ["[b'x', {1}]"]),
         ("[{'x': __import__('os')}]", ["[{'x': __import__('os')}]"]),
         ("[" * 500 + "{" + "]" * 500, ["[" * 500 + "{" + "]" * 500]),
         ("[" + " " * 100_000 + "x]", ["[" + " " * 100_000 + "x]"]),
