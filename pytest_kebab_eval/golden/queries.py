@@ -43,9 +43,10 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator
     first_line: dict[str, int] = {}
     for number, entry in enumerate(entries, start=1):
         try:
-            query: GoldenQuery | None = _query(entry.value, entry.line)
-        except ValidationError:
-            query = _explain(number, entry, problems)
+            query = _read(number, entry, problems)
+        except RecursionError:
+            problems.append(Problem(entry.line, "this is nested too deeply"))
+            continue
         query_id = query.id if query else _id_of(entry.value)
         if query_id in first_line:
             text = f"the id '{printable(query_id)}' is taken already, at line {first_line[query_id]}"
@@ -60,6 +61,13 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator
         if query.group is not None:
             _check_group(query, first_of_group.setdefault(query.group, query), problems)
         yield query
+
+
+def _read(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:
+    try:
+        return _query(entry.value, entry.line)
+    except ValidationError:
+        return _explain(number, entry, problems)
 
 
 def _explain(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery | None:

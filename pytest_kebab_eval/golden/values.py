@@ -122,6 +122,8 @@ def is_unicode(value: Any) -> bool:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
+    except RecursionError:
+        pass  # which is said of its fields
     return True
 
 

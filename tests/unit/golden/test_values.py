@@ -216,12 +216,17 @@ def test_a_golden_file_is_read_where_pyyaml_has_no_libyaml(tmp_path: Path) -> No
 MULTIPLIED = "aliases here multiply into far more than is written"
 KEYS = ", ".join(f"k{n}: 0" for n in range(1000))
 LONG = "too long for a number; quote it"
+DEEP = '{"a":' * 900 + "1" + "}" * 900
 SIXTIES = ":".join(["1"] * 500_000)  # each part multiplies what is there by 60
 HARMFUL = {
     **{
         f"nested {opening} in {name}": (name, start + opening * 50_000, "nested too deeply")
         for name, start in zip(FORMATS, ("[", "[", ""), strict=True)
         for opening in ("[", '{"a":')
+    },
+    **{
+        f"{field} of 900 levels": ("golden.jsonl", f"{ONE[:-1]}, {field}: {DEEP}}}", "nested too deeply")
+        for field in ('"expected_chunk_ids"', '"xfail"', '"k": 0, "metadata"')
     },
     "10^10 aliases": (
         "golden.yaml",
