@@ -29,7 +29,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.errors import InputError, KebabEvalError
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.files import is_stream, same_file
-from pytest_kebab_eval.golden import GoldenSet, lock_path
+from pytest_kebab_eval.golden import lock_path
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
@@ -42,9 +42,9 @@ from pytest_kebab_eval.store import files_of
 from pytest_kebab_eval.text import printable, shown_path
 
 
-def read_inputs(settings: Settings, golden: GoldenSet | None = None) -> Inputs:
+def read_inputs(settings: Settings) -> Inputs:
     """The runs and the golden set that the settings name."""
-    inputs = find_inputs(settings, golden=golden)
+    inputs = find_inputs(settings)
     tell_size(inputs.golden)
     return inputs
 

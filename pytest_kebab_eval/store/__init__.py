@@ -107,11 +107,11 @@ def open_database(address: Address, mask: Sequence[str] = ()) -> AbstractContext
 
 
 @contextmanager
-def open_both(a: Address, b: Address, mask: Sequence[str] = ()) -> Iterator[tuple[Database, Database]]:
+def open_both(a: Address, b: Address) -> Iterator[tuple[Database, Database]]:
     """Open two stores, or one, if both addresses are the same."""
     with ExitStack() as stack:
-        of_b = stack.enter_context(open_database(b, mask))
-        yield of_b if a == b else stack.enter_context(open_database(a, mask)), of_b
+        of_b = stack.enter_context(open_database(b))
+        yield of_b if a == b else stack.enter_context(open_database(a)), of_b
 
 
 def has_run(address: Address, run_id: str) -> bool:
