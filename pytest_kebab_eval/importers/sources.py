@@ -37,6 +37,12 @@ class Source:
         name = PurePath(self.path.lower())
         return (PurePath(name.stem) if name.suffix == ".gz" else name).suffix
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the ending, or of standard input the first character, says that this is a JSON document."""
+        peek = getattr(sys.stdin.buffer, "peek", None) if self.path == STDIN else None
+        return self.ending == ".json" or (peek is not None and peek(1)[:1] in {b"{", b"["})
+
     def error(self, line: int | None, what: str) -> InputError:
         """An error with the line, or for the whole file."""
         return InputError(f"{self.name}:{line}: {what}" if line else f"{self.name}: {what}")

@@ -79,7 +79,7 @@ def _dictionaries(source: Source) -> _ByTopic:
 
 
 def _rankings(source: Source, names: tuple[str, ...], tags: dict[str, None]) -> _ByTopic:
-    return _dictionaries(source) if source.ending == ".json" else _columns(source, names, tags)
+    return _dictionaries(source) if source.is_json else _columns(source, names, tags)
 
 
 class _Score(msgspec.Struct, gc=False):
@@ -98,7 +98,6 @@ def _read(sources: Mapping[str, Source]) -> Imported:
     judged = dict(_rankings(qrels, _QRELS, {}))
     texts = _texts(sources["topics"], qrels, judged) if "topics" in sources else {}
     golden = {topic: _golden(qrels, topic, rows, texts) for topic, rows in judged.items()}
-
     config: Json = {}
 
     def results() -> Iterator[tuple[str, bytes]]:

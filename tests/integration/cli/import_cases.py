@@ -1,4 +1,4 @@
-"""A small run in every format that can be imported: good files, damaged ones, and bad ones."""
+"""A small run in every format that can be imported: good files, and damaged ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def jsonl(*lines: Any) -> str:
 
 
 class Case(NamedTuple):
-    """A format: good files by option, the queries they give, and bad files with the error for each.
+    """A format: good files by option, and the queries that they give.
 
     With the files of `damaged`, the queries `lost` have lost something.
     """
@@ -25,7 +25,6 @@ class Case(NamedTuple):
     name: str
     files: Files
     queries: list[str]
-    bad: tuple[tuple[Files, str], tuple[Files, str]]
     damaged: Files
     lost: list[str]
 
@@ -38,10 +37,6 @@ TREC = Case(
     "trec",
     {"run": RUN, "qrels": "t1 0 d1 1\nt2 0 d1 1\n"},
     ["t1", "t2"],
-    (
-        ({"run": "t1 Q0 d1 0 2.5 x\nt1 Q0 d2\n"}, "run:2: "),
-        ({"qrels": "t1 0 d1 1\nt1 0 d2 much\n"}, "qrels:2: "),
-    ),
     {"run": DAMAGED_RUN},
     ["t1"],
 )
@@ -131,13 +126,6 @@ RAGAS = Case(
     "ragas",
     {"results": jsonl(ragas(FIRST), ragas(SECOND))},
     sorted([PYTHON, PERL]),
-    (
-        (
-            {"results": jsonl(ragas(FIRST), {"user_input": "?"})},
-            "results:2: there is no column 'retrieved_contexts'",
-        ),
-        ({"results": jsonl(ragas(FIRST)) + "{oops\n"}, "results:2: this is not JSON: "),
-    ),
     {"results": jsonl(ragas(FIRST), ragas(SECOND, lost=True))},
     [PERL],
 )
@@ -145,13 +133,6 @@ DEEPEVAL = Case(
     "deepeval",
     {"results": json.dumps({"testCases": [deepeval(FIRST), deepeval(SECOND)], "official": False})},
     sorted([PYTHON, PERL]),
-    (
-        (
-            {"results": '{"testCases":\n[{"turns": []}]}'},
-            "results:2: there is no column 'input'; there is turns",
-        ),
-        ({"results": '{"testCases":\n["x"]}'}, "results:2: this row is no object"),
-    ),
     {"results": json.dumps({"testCases": [deepeval(FIRST, lost=True), deepeval(SECOND)]})},
     [PYTHON],
 )
@@ -159,13 +140,6 @@ PROMPTFOO = Case(
     "promptfoo",
     {"results": promptfoo_file(promptfoo(0, FIRST), promptfoo(1, SECOND))},
     sorted([PYTHON, PERL]),
-    (
-        (
-            {"results": promptfoo_file({"x": 1})},
-            "results:8: there is no column 'vars.question'; there is x",
-        ),
-        ({"results": '{"results": {"results":\n[{}, oops]}}'}, "results:2: this is not JSON: "),
-    ),
     {"results": promptfoo_file(promptfoo(0, FIRST), promptfoo(1, SECOND, lost=True))},
     [PERL],
 )
@@ -173,16 +147,6 @@ LANGSMITH = Case(
     "langsmith",
     {"results": jsonl(langsmith(1, FIRST), langsmith(2, SECOND))},
     ["example-1", "example-2"],
-    (
-        (
-            {"results": jsonl(langsmith(1, FIRST), {"outputs.answer": "x"})},
-            "results:2: there is no column 'inputs'",
-        ),
-        (
-            {"results": jsonl(langsmith(1, FIRST), langsmith(1, SECOND))},
-            "results:2: the id 'example-1' is taken already, at line 1",
-        ),
-    ),
     {"results": jsonl(langsmith(1, FIRST, lost=True), langsmith(2, SECOND))},
     ["example-1"],
 )
@@ -226,10 +190,6 @@ WFGY = Case(
     "wfgy",
     {"gold": jsonl(GOLD), "trace": jsonl(TRACE)},
     ["w1"],
-    (
-        ({"gold": jsonl(GOLD, GOLD)}, "gold:2: the id 'w1' is taken already, at line 1"),
-        ({"trace": jsonl(TRACE, {"retrieved_ids": ["p1"]})}, "trace:2: "),
-    ),
     {"trace": jsonl(TRACE | {"retrieved_ids": ["p2"]})},
     ["w1"],
 )
@@ -237,10 +197,6 @@ EVAL_HARNESS = Case(
     "eval-harness",
     {"dataset": SAMPLES, "outputs": '{"outputs": {"e1": ["d1", "d2"]}}'},
     ["e1"],
-    (
-        ({"dataset": SAMPLES + "  - id: e1\n    input: again?\n"}, "dataset:5: "),
-        ({"outputs": '{"outputs": {"e1": \n oops'}, "outputs:2: "),
-    ),
     {"outputs": '{"outputs": {"e1": ["d2"]}}'},
     ["e1"],
 )
@@ -248,10 +204,6 @@ HELLOWORLD = Case(
     "helloworld",
     {"eval-set": jsonl(CASE), "results": jsonl(OUTCOME)},
     ["h1"],
-    (
-        ({"eval-set": jsonl(CASE) + "\n[]\n"}, "eval-set:3: "),
-        ({"results": jsonl(OUTCOME, {"answer": "a fact"})}, "results:2: "),
-    ),
     {"results": jsonl(OUTCOME | {"retrieved_chunks": [CHUNK | {"rel_path": "b.md"}]})},
     ["h1"],
 )
@@ -259,13 +211,6 @@ KEBAB = Case(
     "kebab",
     {"results": jsonl({"query_id": "k1", **result("c1")}, {"query_id": "k2", **result("c2")})},
     ["k1", "k2"],
-    (
-        ({"results": jsonl({"query_id": "k1", **result("c1")}) + "{oops\n"}, "results:2: this is not JSON: "),
-        (
-            {"results": jsonl({"query_id": "k1", **result()}, {"query_id": "k1", **result()})},
-            "results:2: the id 'k1' is taken already, at line 1",
-        ),
-    ),
     {"results": jsonl({"query_id": "k1", **result("c1")}, {"query_id": "k2", **result("c9")})},
     ["k2"],
 )

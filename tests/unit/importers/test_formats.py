@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import sqlite3
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 import pytrec_eval
 
+from pytest_kebab_eval.importers import Source, import_run
 from pytest_kebab_eval.model import QueryResult
 from tests.builders import Json, answer, hit, line, result
-from tests.unit.importers.bringing import TREC, Brought, Files, bring, jsonl
+from tests.unit.importers.bringing import FORMATS, TREC, Brought, Files, bring, jsonl, write_sources
 
 
 class Example(NamedTuple):
@@ -417,6 +421,14 @@ TRECS = {
 @pytest.mark.parametrize("example", TRECS.values(), ids=TRECS)
 def test_trec(tmp_path: Path, example: Example) -> None:
     check(tmp_path, "trec", example)
+
+
+def test_dictionaries_are_told_on_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.BufferedReader(io.BytesIO(b'{"q": {"a": 1.5}}'))  # type: ignore[arg-type, unused-ignore]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+    given = {"run": Source("-"), **write_sources(tmp_path, {"qrels.json": {"q": {"a": 1}}})}
+    import_run(FORMATS["trec"], given, db=tmp_path / "db", run_id="r", suite=None, golden_out=None)
+    assert stdin.read() == b""
 
 
 def test_a_topic_that_nobody_judged_relevant_to_anything_needs_no_result(tmp_path: Path) -> None:
