@@ -10,12 +10,11 @@ import errno
 import os
 import re
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TextIO
+from typing import TextIO
 
 from pytest_kebab_eval.limits import ABANDONED_AFTER_S, PIPE_READER_S
 from pytest_kebab_eval.text import pattern, printable
@@ -28,7 +27,6 @@ except ImportError:  # Windows, where an open file cannot be removed anyway
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _LONGEST_NAME = 255  # bytes, on most file systems
-_LOCKED_BYTE = 1 << 40
 _OPEN_FILE = pattern(r"(?:/proc/(\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
 
 
@@ -84,58 +82,6 @@ def append(path: Path, text: str) -> None:
     """Add text to a file, or write it to a device or a pipe."""
     with _open_stream(path) if is_stream(path) else path.open("a", encoding="utf-8", newline="\n") as file:
         file.write(text)
-
-
-def temporary_file(buffering: int = -1) -> IO[bytes]:
-    """A file without a name, which disappears with the process; the error says where it could not be made."""
-    import tempfile
-
-    try:
-        return tempfile.TemporaryFile(buffering=buffering)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"no temporary file can be made in {printable(str(tempfile.tempdir or 'any directory'))}"
-            f" ({os.strerror(error.errno or errno.ENOENT)}); set TMPDIR to a directory that has room",
-        ) from None
-
-
-def open_beside(path: Path, like: Path | None = None) -> IO[bytes]:
-    """Open a file to read and write; a new one has the owner and permissions of `like`, or is ours alone.
-
-    It has no buffer: what is written is with the operating system. A link is not followed.
-    """
-    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    old = like.stat() if like is not None and like.exists() else None
-    mode = stat.S_IMODE(old.st_mode) if old else 0o600 if like is None else 0o666
-    try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
-        if old:
-            _copy_access(old, descriptor)
-    except FileExistsError:
-        descriptor = os.open(path, flags | _NONBLOCK)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is not a regular file") from None
-    return os.fdopen(descriptor, "r+b", buffering=0)
-
-
-def lock_file(descriptor: int) -> bool:
-    """Lock a file as long as it is open; False if another process has. Where there are no locks, True."""
-    try:
-        if fcntl:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        elif sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)  # past the end: what is locked cannot be read
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:
-        pass  # the file system has no locks
-    return True
 
 
 @contextmanager
