@@ -40,6 +40,10 @@ def _read(sources: Mapping[str, Source]) -> Imported:
 def _results(source: Source, config: Json) -> Iterator[tuple[str, bytes]]:
     lines, versions = dict[str, int](), set[str]()
     for number, line, result in records(source, _ResultLine, "result"):
+        if is_header(line):
+            raise source.error(
+                number, "this is an exported run; name its file, which ends in .jsonl or .jsonl.gz"
+            )
         query_id = checked_id(source, number, result.query_id, "query_id", lines)
         read_back = decode_result(query_id, line.strip())
         if isinstance(read_back, Unreadable):

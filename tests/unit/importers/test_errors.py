@@ -39,6 +39,12 @@ GOOD: dict[str, Files] = {
 }
 JSON = '{"q": {"d": 1}}'
 BAD: dict[str, list[tuple[str | bytes, str]]] = {  # of each file, its content and what is said of it
+    "kebab results.json": [
+        (
+            '{"kebab_eval_export":1}\n',
+            ":1: this is an exported run; name its file, which ends in .jsonl or .jsonl.gz",
+        ),
+    ],
     "kebab results.jsonl": [
         ('{"query_id": "a", "hits_top_k": []}\n{oops', ":2: this is not JSON"),
         ("[]", ":1: this is not a result: Expected `object`, got `array`"),
