@@ -18,8 +18,8 @@ from playwright.sync_api import sync_playwright
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.publishing import ReportSource, render
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 
 HERE = Path(__file__).parent

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pytest_kebab_eval.comparing.aggregates import AggregateMetrics, aggregate_json
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.totals import aggregate_of_run
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
-from pytest_kebab_eval.reading import score_run
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, aggregate_json
+from pytest_kebab_eval.open_runs import score_runs
 from pytest_kebab_eval.settings import Settings, Sources, database_of, golden_of
 from pytest_kebab_eval.store import Address, find_run, open_database, to_address, write_aggregates
 
@@ -22,7 +23,7 @@ def compute_aggregate(
     """The metrics of one stored run."""
     golden_set = load_golden_set(_golden_path(golden))
     with open_database(_database_address(db)) as database:
-        return aggregate(score_run(database, find_run(database, run_id), golden_set))
+        return aggregate_of_run(score_runs(database, [find_run(database, run_id)], golden_set), 0)
 
 
 def store_aggregate(run_id: str, aggregate: AggregateMetrics, *, db: str | Address | None = None) -> None:

@@ -1,33 +1,29 @@
-"""The whole program on one screen: find, score, decide, compare, total, judge, report. Start reading here."""
+"""The whole program on one screen: find, judge, decide, compare, total, report. Start reading here."""
 
 from __future__ import annotations
 
 import datetime
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.aggregates import aggregate_json
 from pytest_kebab_eval.comparing.checks import checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide
-from pytest_kebab_eval.comparing.deltas import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
-from pytest_kebab_eval.comparing.gates import Compared, judge_gates
-from pytest_kebab_eval.comparing.problems import Accepted, find_problems
+from pytest_kebab_eval.comparing.gates import judge_gates
+from pytest_kebab_eval.comparing.one_pass import Observer
+from pytest_kebab_eval.comparing.problems import Accepted, Comparison, find_problems
 from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
+from pytest_kebab_eval.comparing.samples import sides_of
+from pytest_kebab_eval.comparing.totals import compare_totals, count_comparison
 from pytest_kebab_eval.comparing.unlike_runs import unlike_warnings
-from pytest_kebab_eval.comparing.verdicts import (
-    Outcome,
-    QueryVerdicts,
-    Verdict,
-    judge_queries,
-)
+from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.reading import open_stores, read_evidence
-from pytest_kebab_eval.scoring.aggregates import aggregate_json
-from pytest_kebab_eval.scoring.scorer import Observer
+from pytest_kebab_eval.open_runs import open_runs, read_evidence
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import write_aggregates
 
@@ -51,42 +47,37 @@ def evaluate(
 ) -> Evaluation:
     """Compare the two runs that the settings name, or judge run B alone.
 
-    An observer is shown every result while it is scored.
+    An observer is shown every result as it is judged.
     """
     inputs = inputs or find_inputs(settings)
-    golden, accepted = inputs.golden, _accepted(settings)
-    rules = _rules(settings, golden)
-    with open_stores(settings, inputs) as stores:
-        cards_a, cards_b, movement = stores.score(observer)  # movement: of the rankings
-        decisions, noise = decide(cards_a, cards_b, golden.by_id(), rules)
-        sides = stores.sides(cards_a, cards_b, decisions)
-        a, b = sides.means
+    golden, rules = inputs.golden, _rules(settings, inputs.golden)
+    with open_runs(settings, inputs) as runs:
+        seen = runs.one_pass(inputs, [settings.compare_k], observer)
+        seen.read(runs.side_by_side())  # every result is judged in all runs, and dropped
+        decisions, noise = decide(seen.groups, rules, runs_a=len(runs.a), runs_b=len(runs.b))
+        shown = shown_runs(decisions)
         if observer:
-            observer.finish(golden.queries, stores.matcher, shown_runs(decisions))
-        per_query = compare_queries(decisions, sides, stores.targets, movement, rules)
-        counts = count_comparison(per_query, a, b, movement, rules) if a and movement else None
-        del movement  # a large part of the memory that a million queries take
-        totals = compare_totals(a, b, count_matched(decisions), counts)
-        gates = judge_gates(inputs.gates, Compared(totals, a, b))
-        verdicts = judge_queries(golden, per_query, QueryVerdicts(a, b, decisions, rules, today))
-        problems = find_problems(golden, sides, decisions, stores.matcher, accepted)
-        found = Findings(sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        unlike = unlike_warnings(sides, inputs.gates, stores.matcher.mode, per_query)
-        warnings = (*inputs.warnings, *unlike)
-        report = make_report(found, golden, rules, stores.indexes(), warnings)
-    return Evaluation(
-        inputs.run_a, inputs.run_b, report, verdicts, run_aggregates(sides, totals), stores.matcher
-    )
+            observer.finish(seen.matcher, seen.count_a, len(seen.runs), shown)
+        stored = runs.stored(shown)  # single results, read again by key
+        per_query = compare_queries(decisions, seen, stored, rules)
+        sides = sides_of(seen, decisions)
+        counts = count_comparison(per_query, sides, inputs.overlaps, rules) if sides.a else None
+        totals = compare_totals(sides, count_matched(decisions), counts)
+        gates = judge_gates(inputs.gates, totals, sides)
+        verdicts = judge_queries(golden, per_query, QueryVerdicts(seen, decisions, rules, today))
+        accepted = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
+        problems = find_problems(Comparison(seen, decisions, stored), accepted)
+        warnings = (*inputs.warnings, *unlike_warnings(seen, sides, stored, inputs.gates, per_query))
+        found = Findings(seen, sides, decisions, noise, per_query, totals, gates, verdicts, problems)
+        report = make_report(found, rules, runs.indexes(), warnings)
+    aggregates = run_aggregates(sides, totals)
+    return Evaluation(inputs.run_a, inputs.run_b, report, verdicts, aggregates, runs.matcher)
 
 
 def _rules(settings: Settings, golden: GoldenSet) -> Rules:
     accepted = frozenset(query.id for query in golden.unusual() if query.xfail)
     fail_on, loss_over = checks_of(settings.fail_on)
     return Rules(fail_on, settings.compare_k, settings.alpha, accepted, loss_over, settings.require == "all")
-
-
-def _accepted(settings: Settings) -> Accepted:
-    return Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
 
 
 _EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail

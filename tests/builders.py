@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 import yaml
 
-from pytest_kebab_eval.comparing.deltas import Deltas
+from pytest_kebab_eval.comparing.aggregates import AggregateMetrics
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.totals import Deltas
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.golden.queries import check_entries
 from pytest_kebab_eval.golden.values import Entry, Problem
 from pytest_kebab_eval.model import GoldenQuery, Hit, QueryResult
 from pytest_kebab_eval.reports.as_json import report_json
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
-from pytest_kebab_eval.scoring.briefs import RunBriefs
+from pytest_kebab_eval.reports.briefs import RunBriefs
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from pytest_kebab_eval.cli.options import json_option, sources_from, walking_options
 from pytest_kebab_eval.cli.output import print_json, print_line, read_golden, tell, tell_warnings
-from pytest_kebab_eval.comparing.unlike_runs import changed_settings
+from pytest_kebab_eval.comparing.configurations import changed_settings
 from pytest_kebab_eval.history.blame import (
     Blame,
     Seen,

@@ -34,9 +34,9 @@ from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_text import explain, summary
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.failures import review_hint
 from pytest_kebab_eval.reports.wording import has_failed
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings, resolve
 from pytest_kebab_eval.store import files_of
 from pytest_kebab_eval.text import printable, shown_path

@@ -18,16 +18,16 @@ from pytest_kebab_eval.cli.output import (
     tell,
     tell_warnings,
 )
+from pytest_kebab_eval.comparing.aggregates import stored_values
+from pytest_kebab_eval.comparing.totals import aggregate_of_run
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.history import history as read_history
 from pytest_kebab_eval.metrics import Metric, all_names
 from pytest_kebab_eval.model import Recorded, Run
-from pytest_kebab_eval.reading import score_run
+from pytest_kebab_eval.open_runs import score_runs
 from pytest_kebab_eval.reports.wording import counted, format_value
-from pytest_kebab_eval.scoring.aggregates import aggregate as aggregate_card
-from pytest_kebab_eval.scoring.aggregates import stored_values
 from pytest_kebab_eval.settings import database_of
 from pytest_kebab_eval.store import Address, Database, check_suite, find_run, open_database, runs_of
 from pytest_kebab_eval.store.moving import tags_by_run
@@ -202,15 +202,15 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
     """What changed; None, and nothing is stored, if the run has results that cannot be read."""
     with open_database(address) as database:
         before = stored_values(database.stored_aggregate(run_id))
-        card = score_run(database, find_run(database, run_id), golden)
-    if card.notes.unreadable:
-        query_id, reason = next(iter(card.notes.unreadable.items()))
+        seen = score_runs(database, [find_run(database, run_id)], golden)
+    if seen.runs[0].unreadable:
+        query_id, reason = next(iter(seen.runs[0].unreadable.items()))
         tell(
             f"run {printable(run_id)}: not stored, since the result of query '{printable(query_id)}'"
             f" cannot be read: {reason}"
         )
         return None
-    made = aggregate_card(card)
+    made = aggregate_of_run(seen, 0)
     store_aggregate(run_id, made, db=address)
     after = made.values
     both = {name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())}

@@ -14,15 +14,15 @@ from pytest_kebab_eval.comparing.several_runs import Tally
 from pytest_kebab_eval.text import brief, first_of
 
 if TYPE_CHECKING:
+    from pytest_kebab_eval.metrics import Facts
     from pytest_kebab_eval.model import ForbiddenHit, QueryComparison
-    from pytest_kebab_eval.scoring.scorecard import QueryScore
 
 
 class LostCheck(NamedTuple):
     """A check that a query lost, for the sentence that says so."""
 
     comparison: QueryComparison
-    b: QueryScore  # of the run that is shown
+    b: Facts  # in the run that is shown
     error: str
 
 
@@ -35,64 +35,62 @@ class Check(NamedTuple):
 
     name: str  # as `--kebab-fail-on` and reports have it
     words: str  # that stand before "in 5 of 5 runs of A"
-    passes: Callable[[QueryScore, int], bool | None]  # in a run, looking at its top k
+    passes: Callable[[Facts, int], bool | None]  # in a run, looking at its top k
     sentence: Callable[[LostCheck], str]  # why a query fails that lost it
     needs_a: bool = True  # False: it is also judged where there is no run A
     by_default: bool = True  # False: only where `--kebab-fail-on` has it, or the golden file requires it
     of_b: Callable[[Sequence[bool]], bool] | None = None
     # Whether the golden file requires it, so that it always fails; it may say `require: all` of every query.
-    is_required: Callable[[QueryScore, bool], bool] = lambda score, all_of_all: False
+    is_required: Callable[[Facts, bool], bool] = lambda facts, all_of_all: False
 
     def __hash__(self) -> int:
         return id(self)  # a fast key: a check is a row of the table below
 
 
-def rank_within(score: QueryScore | None, k: int) -> int | None:
+def rank_within(facts: Facts | None, k: int) -> int | None:
     """The rank of the first correct hit, if it is within the top k."""
-    rank = score.first if score else None
+    rank = facts.ranking.first if facts else None
     return rank if rank is not None and rank <= k else None
 
 
-def _is_found(score: QueryScore, k: int) -> bool | None:
-    return rank_within(score, k) is not None if score.facts.targets.gains else None
+def _is_found(facts: Facts, k: int) -> bool | None:
+    return rank_within(facts, k) is not None if facts.targets.gains else None
 
 
-def expected_ranks(score: QueryScore) -> tuple[int | None, ...]:
+def expected_ranks(facts: Facts) -> tuple[int | None, ...]:
     """The rank of each target, and of each document that is expected beside chunks."""
-    facts = score.facts
     return (*facts.ranking.found, *(facts.doc_ranks if facts.targets.has_chunk_targets else ()))
 
 
-def targets_found(score: QueryScore, k: int) -> list[bool] | None:
+def targets_found(facts: Facts, k: int) -> list[bool] | None:
     """Whether each of several is found; None where no target is, which is not lost in part."""
-    found = [rank is not None and rank <= k for rank in expected_ranks(score)]
-    return found if len(found) > 1 and rank_within(score, k) is not None else None
+    found = [rank is not None and rank <= k for rank in expected_ranks(facts)]
+    return found if len(found) > 1 and rank_within(facts, k) is not None else None
 
 
-def _finds_all(score: QueryScore, k: int) -> bool | None:
-    found = targets_found(score, k)
+def _finds_all(facts: Facts, k: int) -> bool | None:
+    found = targets_found(facts, k)
     return None if found is None else all(found)
 
 
-def _has_whole_group(score: QueryScore, k: int) -> bool | None:
+def _has_whole_group(facts: Facts, k: int) -> bool | None:
     """Whether the supports of a required group are all found; None where none is required."""
-    groups, ranks = score.facts.targets.groups_that_apply, score.facts.ranking.found
+    groups, ranks = facts.targets.groups_that_apply, facts.ranking.found
     found = [rank is not None and rank <= k for rank in ranks]
     return any(all(found[support] for support in group) for group in groups) if groups else None
 
 
-def _requires_all(score: QueryScore, all_of_all: bool) -> bool:
-    require = score.facts.targets.require
+def _requires_all(facts: Facts, all_of_all: bool) -> bool:
+    require = facts.targets.require
     return all_of_all if require is None else require == "all"
 
 
-def _has_claim(score: QueryScore, k: int) -> bool | None:
-    return score.facts.has_claim if score.facts.answer else None
+def _has_claim(facts: Facts, k: int) -> bool | None:
+    return facts.has_claim if facts.answer else None
 
 
-def _is_answered(score: QueryScore, k: int) -> bool | None:
+def _is_answered(facts: Facts, k: int) -> bool | None:
     """Whether there is an answer that could be lost; one that is there and fails its rules is neither."""
-    facts = score.facts
     if facts.errored:
         return None
     if facts.answered is None:
@@ -102,13 +100,18 @@ def _is_answered(score: QueryScore, k: int) -> bool | None:
     )
 
 
-def _refuses_as_it_should(score: QueryScore, k: int) -> bool | None:
-    facts = score.facts
+def _refuses_as_it_should(facts: Facts, k: int) -> bool | None:
     return None if facts.answered is None or facts.answerable is None else facts.answered is facts.answerable
 
 
-def _yes_no(metric: str) -> Callable[[QueryScore, int], bool | None]:
-    return lambda score, k: {1.0: True, 0.0: False, None: None}.get(score.value(metric))
+def _citations_resolve(facts: Facts, k: int) -> bool | None:
+    """Whether a shipped answer cites, and only what is there."""
+    return facts.answer.citations.all_resolve if facts.answer and facts.answered else None
+
+
+def _cites_a_target(facts: Facts, k: int) -> bool | None:
+    is_attributable = facts.answerable is True and facts.answer is not None and bool(facts.targets.gains)
+    return facts.answer.citations.a_target if is_attributable and facts.answer else None
 
 
 def _lost_targets(lost: LostCheck) -> str:
@@ -121,19 +124,19 @@ def _lost_in_part(lost: LostCheck) -> str:
         names = first_of(comparison.lost, 2, 50)
         another = f"while another target is at rank {comparison.b_hit_rank}"
         said.append(f"lost {names}, {another}" if names else "B finds a target less often")
-    if COVERAGE.name in (comparison.required or ()) and lost.b.facts.targets.groups_that_apply:
+    if COVERAGE.name in (comparison.required or ()) and lost.b.targets.groups_that_apply:
         said.append("no required group is whole any more")
     return "; ".join(said)
 
 
 def _lost_answer(lost: LostCheck) -> str:
-    if lost.b.facts.answered is None:
+    if lost.b.answered is None:
         return "it was answered in A and has no answer in B"
     if lost.comparison.cause == "claim_missing":
         return "the answer contained a claim in A and contains none in B"
-    if lost.b.facts.answered is False:
+    if lost.b.answered is False:
         return "it was answered in A and refused in B"
-    broken = (lost.b.facts.answer and lost.b.facts.answer.broken_rules) or ()
+    broken = (lost.b.answer and lost.b.answer.broken_rules) or ()
     if not broken:  # in the run that is shown
         return "the answer kept its rules in A and does not in B"
     said = [f"{rule.words} '{brief(rule.text, 40)}'" for rule in broken[:2]]
@@ -144,12 +147,12 @@ def _lost_answer(lost: LostCheck) -> str:
 
 
 def _lost_refusal(lost: LostCheck) -> str:
-    is_refused = lost.b.facts.answered is False
+    is_refused = lost.b.answered is False
     return "it was answered in A and refused in B" if is_refused else "it was refused in A and answered in B"
 
 
 def _lost_citations(lost: LostCheck) -> str:
-    answer = lost.b.facts.answer
+    answer = lost.b.answer
     if answer and answer.citations.has_any:
         return "a citation leads to no chunk; in A all led to one"
     return "the answer cites nothing; in A all citations led to a chunk"
@@ -165,7 +168,7 @@ def forbidden_words(hits: Sequence[ForbiddenHit]) -> str:
 
 
 def _ranks_too_low(lost: LostCheck) -> str:
-    first, limit = lost.b.first, lost.b.facts.targets.rank_limit
+    first, limit = lost.b.ranking.first, lost.b.targets.rank_limit
     if first is None:
         return f"nothing expected was found in B, which must be at rank {limit} or better"
     return f"it is at rank {first} in B, and must be at rank {limit} or better"
@@ -178,15 +181,15 @@ def _errored(lost: LostCheck) -> str:
 RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets, is_required=_requires_all)
 CHECKS = (
     RETRIEVAL,
-    Check("answer", "kept its rules", lambda score, k: score.facts.keeps_rules, _lost_answer),
+    Check("answer", "kept its rules", lambda facts, k: facts.keeps_rules, _lost_answer),
     Check("answer", "contained a claim", _has_claim, _lost_answer),
     Check("answer", "answered", _is_answered, _lost_answer),
     Check("refusal", "answered or refused as it should", _refuses_as_it_should, _lost_refusal),
-    Check("citation", "citations resolved", _yes_no("citation_coverage"), _lost_citations),
+    Check("citation", "citations resolved", _citations_resolve, _lost_citations),
     Check(
         "attribution",
         "cited a target",
-        _yes_no("attribution_hit_rate"),
+        _cites_a_target,
         lambda lost: "the answer cited a target in A and cites none in B",
         by_default=False,
     ),
@@ -196,9 +199,9 @@ CHECKS = (
         _has_whole_group,
         _lost_in_part,
         by_default=False,
-        is_required=lambda score, all_of_all: bool(score.facts.targets.groups_that_apply),
+        is_required=lambda facts, all_of_all: bool(facts.targets.groups_that_apply),
     ),
-    Check("error", "without an error", lambda score, k: not score.facts.errored, _errored, needs_a=False),
+    Check("error", "without an error", lambda facts, k: not facts.errored, _errored, needs_a=False),
 )
 # Of each target on its own: the one that fell furthest is that of the query.
 COVERAGE = Check(
@@ -208,7 +211,7 @@ COVERAGE = Check(
 LOSS = Check(
     "loss",
     "ranked as high",
-    lambda score, k: None,
+    lambda facts, k: None,
     lambda lost: f"it ranks worse, {lost.comparison.a_hit_rank}→{lost.comparison.b_hit_rank}",
     by_default=False,
 )
@@ -223,18 +226,18 @@ _check_of_b = partial(Check, needs_a=False, by_default=False)
 FORBIDDEN = _check_of_b(
     "forbidden",
     "without a forbidden hit",
-    lambda score, k: None if score.facts.forbidden is None else not any(map(k.__ge__, score.facts.forbidden)),
+    lambda facts, k: None if facts.forbidden is None else not any(map(k.__ge__, facts.forbidden)),
     _forbidden_hits,
     of_b=any,
-    is_required=lambda score, all_of_all: True,
+    is_required=lambda facts, all_of_all: True,
 )
 RANK_LIMIT = _check_of_b(
     "rank_limit",
     "ranked as high as it must",
-    lambda score, k: score.facts.targets.keeps_limit(score.first),
+    lambda facts, k: facts.targets.keeps_limit(facts.ranking.first),
     _ranks_too_low,
     of_b=_half_or_more,
-    is_required=lambda score, all_of_all: True,
+    is_required=lambda facts, all_of_all: True,
 )
 MISS = _check_of_b(
     "miss", "found", _is_found, lambda lost: "nothing expected was found in B", of_b=_half_or_more
@@ -258,20 +261,20 @@ def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
     return frozenset(names | more), min(limits, default=0)
 
 
-def losable(score: QueryScore, k: int) -> list[Check]:
+def losable(facts: Facts, k: int) -> list[Check]:
     """What a query could lose: what it passes in a run, other than having no error."""
     rows = (*CHECKS, *CHECKS_OF_B)
-    found = [check for check in rows if (check.needs_a or check.of_b) and check.passes(score, k)]
-    found += [COVERAGE] if sum(targets_found(score, k) or ()) > 1 else []
+    found = [check for check in rows if (check.needs_a or check.of_b) and check.passes(facts, k)]
+    found += [COVERAGE] if sum(targets_found(facts, k) or ()) > 1 else []
     return [*found, LOSS] if RETRIEVAL in found else found
 
 
-def passed_checks(score: QueryScore, k: int) -> set[str]:
+def passed_checks(facts: Facts, k: int) -> set[str]:
     """The names of the checks that a query passes in a run, other than having no error."""
-    return {check.name for check in losable(score, k) if check is not LOSS}
+    return {check.name for check in losable(facts, k) if check is not LOSS}
 
 
-def is_lost(check: str, a: QueryScore, b: QueryScore, k: int) -> bool | None:
+def is_lost(check: str, a: Facts, b: Facts, k: int) -> bool | None:
     """Whether a query lost a check from one run of a history to another; None if that cannot be said."""
     rows = [row for row in (*CHECKS, *CHECKS_OF_B) if row.name == check]
     if any((row.of_b or row.passes(a, k)) and row.passes(b, k) is False for row in rows):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.checks import (
     ALL_CHECKS,
@@ -23,13 +22,14 @@ from pytest_kebab_eval.comparing.checks import (
     rank_within,
     targets_found,
 )
+from pytest_kebab_eval.comparing.one_pass import Group
 from pytest_kebab_eval.comparing.several_runs import Judged, Loss, Outcomes, Tally, judge, reversed_rows
+from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, Value
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
 
 CERTAIN = Loss(0.0)
 _LEAST_NOISE = 1e-6  # what is less is shown as
-Scores = tuple[QueryScore | None, ...]  # of a query, in the runs of one side
+InRuns = tuple[Facts | None, ...]  # a query in the runs of one side
 AllOutcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
 
 
@@ -42,29 +42,6 @@ class Rules(Value, frozen=True):
     accepted: frozenset[str]  # queries whose loss is expected: no evidence of another's
     loss_over: int  # a worse rank fails only if it is worse by more than this
     require_all: bool  # of queries whose golden entry does not say
-
-
-class Group(NamedTuple):
-    """Queries that did alike in every run; a score is None where a run has no result for them."""
-
-    a: Scores
-    b: Scores
-    query_ids: list[str]
-
-
-def group_queries(a: Sequence[Scorecard], b: Sequence[Scorecard], query_ids: Iterable[str]) -> list[Group]:
-    """The queries grouped by how they did in every run; those that no run has are left out."""
-    ids = [*query_ids]
-    groups: dict[Scores, list[str]] = {}
-    for query_id, scores in zip(
-        ids, zip(*(card.scores_of(ids) for card in (*a, *b)), strict=True), strict=True
-    ):
-        if scores in groups:
-            groups[scores].append(query_id)
-        else:
-            groups[scores] = [query_id]
-    groups.pop((None,) * (len(a) + len(b)), None)
-    return [Group(scores[: len(a)], scores[len(a) :], found) for scores, found in groups.items()]
 
 
 class QueryRates(Value, frozen=True):
@@ -122,12 +99,12 @@ class Decision(Value, frozen=True):
     rates: tuple[QueryRates, ...] = ()  # of what flips or differs, where a side has several runs
 
     @property
-    def a(self) -> QueryScore | None:
+    def a(self) -> Facts | None:
         """How the queries did in the run of A that is shown."""
         return self.group.a[self.shown[0]] if self.group.a else None
 
     @property
-    def b(self) -> QueryScore | None:
+    def b(self) -> Facts | None:
         """How the queries did in the run of B that is shown."""
         return self.group.b[self.shown[1]]
 
@@ -146,15 +123,14 @@ class SessionNoise(Value, frozen=True):
 
 
 def decide(
-    a: Sequence[Scorecard], b: Sequence[Scorecard], query_ids: Iterable[str], rules: Rules
+    groups: Sequence[Group], rules: Rules, *, runs_a: int, runs_b: int
 ) -> tuple[list[Decision], SessionNoise]:
     """Decide over all queries together, then for those that did alike; without run A, B is judged alone."""
-    groups = group_queries(a, b, query_ids)
     counter = _Counter(rules.compare_k)
     tallies = [counter.tallies(group) for group in groups]
-    several = len(a) > 1 or len(b) > 1
-    noise = _noise_of(groups, counter, tallies, rules) if a and several else SessionNoise()
-    decider = _Decider(rules, noise, alone=not a, several=several)
+    several = runs_a > 1 or runs_b > 1
+    noise = _noise_of(groups, counter, tallies, rules) if runs_a and several else SessionNoise()
+    decider = _Decider(rules, noise, alone=not runs_a, several=several)
     return [*map(decider.decide, groups, tallies)], noise
 
 
@@ -192,11 +168,11 @@ def _noise_of(
 
 def _can_fail(check: Check, groups: Iterable[Group], rules: Rules) -> bool:
     """Whether a query could fail on a check."""
-    scores = (score for group in groups for score in group.b if score)
+    in_runs = (facts for group in groups for facts in group.b if facts)
     return check.name in rules.fail_on or any(
-        check.is_required(score, rules.require_all)
-        for score in scores
-        if check.passes(score, rules.compare_k) is not None
+        check.is_required(facts, rules.require_all)
+        for facts in in_runs
+        if check.passes(facts, rules.compare_k) is not None
     )
 
 
@@ -205,7 +181,6 @@ class _Counter:
 
     def __init__(self, k: int) -> None:
         self._k = k
-        self._outcomes: dict[QueryScore, tuple[bool | None, ...]] = {}
         self._tallies: dict[tuple[AllOutcomes, AllOutcomes], dict[Check, Tally]] = {}
 
     def tallies(self, group: Group) -> Mapping[Check, Tally]:
@@ -229,11 +204,11 @@ class _Counter:
 
     def _targets(self, group: Group) -> list[tuple[bool | None, ...]]:
         """In which runs each target is found, and each document that is not always found with a target."""
-        scores = (*group.a, *group.b)
-        runs = [score and targets_found(score, self._k) for score in scores]
+        in_runs = (*group.a, *group.b)
+        runs = [facts and targets_found(facts, self._k) for facts in in_runs]
         nothing = [None] * max((len(found) for found in runs if found), default=0)
         rows = [*zip(*(found or nothing for found in runs), strict=True)]
-        own = rows[: max(len(score.facts.ranking.found) for score in scores if score)]
+        own = rows[: max(len(facts.ranking.found) for facts in in_runs if facts)]
         return [*own, *(row for row in rows[len(own) :] if row not in own)]
 
     def in_all_runs(self, check: Check, group: Group) -> Iterator[tuple[Outcomes, Outcomes]]:
@@ -251,23 +226,20 @@ class _Counter:
             )
             yield a, b
 
-    def _ranks(self, scores: Scores) -> list[int]:
+    def _ranks(self, in_runs: InRuns) -> list[int]:
         """The ranks in the runs of one side; none if some run did not find it, which is no matter of rank."""
-        ranks = [rank_within(score, self._k) for score in scores if score is not None]
+        ranks = [rank_within(facts, self._k) for facts in in_runs if facts is not None]
         return [] if None in ranks else [rank for rank in ranks if rank is not None]
 
     def outcomes(self, group: Group) -> tuple[AllOutcomes, AllOutcomes]:
         """Of every check, in the runs of A and in those of B; None where a run has no result."""
         return self._outcomes_of(group.a), self._outcomes_of(group.b)
 
-    def _outcomes_of(self, scores: Scores) -> AllOutcomes:
-        return tuple(
-            [score if score is None else self._outcomes.get(score) or self._new(score) for score in scores]
-        )
+    def _outcomes_of(self, in_runs: InRuns) -> AllOutcomes:
+        return tuple([None if facts is None else self._passed(facts) for facts in in_runs])
 
-    def _new(self, score: QueryScore) -> tuple[bool | None, ...]:
-        found = self._outcomes[score] = tuple([check.passes(score, self._k) for check in CHECKS])
-        return found
+    def _passed(self, facts: Facts) -> tuple[bool | None, ...]:
+        return tuple([check.passes(facts, self._k) for check in CHECKS])
 
 
 def _tallies(a: AllOutcomes, b: AllOutcomes) -> Iterable[tuple[Check, Tally]]:
@@ -323,15 +295,15 @@ class _Decider:
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )
 
-    def _is_broken(self, check: Check, scores: Scores) -> bool:
+    def _is_broken(self, check: Check, in_runs: InRuns) -> bool:
         """Whether B, looked at alone, breaks a check that counts."""
         rules = self._rules
         counted = [
-            score
-            for score in scores
-            if score and (check.name in rules.fail_on or check.is_required(score, rules.require_all))
+            facts
+            for facts in in_runs
+            if facts and (check.name in rules.fail_on or check.is_required(facts, rules.require_all))
         ]
-        broken = [not passes for score in counted if (passes := check.passes(score, self._k)) is not None]
+        broken = [not passes for facts in counted if (passes := check.passes(facts, self._k)) is not None]
         return bool(broken and check.of_b and check.of_b(broken))
 
     def _rates(self, lost: Sequence[Check], tallies: Mapping[Check, Tally]) -> Iterator[QueryRates]:
@@ -366,23 +338,23 @@ def _limit(noise: Mapping[Check, Judged], check: Check, tally: Tally) -> Loss | 
     return CERTAIN if tally.drop > 0 else None
 
 
-def _shown(scores: Scores, lost: Sequence[Check], k: int, *, passes: bool) -> int:
+def _shown(in_runs: InRuns, lost: Sequence[Check], k: int, *, passes: bool) -> int:
     """The run that shows the loss: it passes in A and fails in B; of several, that with the middle rank."""
-    there = [number for number, score in enumerate(scores) if score is not None]
+    there = [number for number, facts in enumerate(in_runs) if facts is not None]
     if len(there) < 2:
         return there[0] if there else 0
 
     def fitting(number: int) -> int:
-        score = scores[number]
-        return sum(check.passes(score, k) is passes for check in lost) if score else 0
+        facts = in_runs[number]
+        return sum(check.passes(facts, k) is passes for check in lost) if facts else 0
 
     best = max(map(fitting, there))
-    orders = {number: _order(scores[number], k) for number in there if fitting(number) == best}
+    orders = {number: _order(in_runs[number], k) for number in there if fitting(number) == best}
     middle = sorted(orders.values())[(len(orders) - 1) // 2]
     return next(number for number, order in orders.items() if order == middle)
 
 
-def _order(score: QueryScore | None, k: int) -> tuple[bool, float]:
+def _order(facts: Facts | None, k: int) -> tuple[bool, float]:
     """Runs that errored come last, before them those that found nothing."""
-    rank = rank_within(score, k)
-    return bool(score and score.facts.errored), math.inf if rank is None else rank
+    rank = rank_within(facts, k)
+    return bool(facts and facts.errored), math.inf if rank is None else rank

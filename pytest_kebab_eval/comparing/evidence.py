@@ -12,7 +12,7 @@ from itertools import chain
 import msgspec
 
 from pytest_kebab_eval.matching.locations import Locations, Passages
-from pytest_kebab_eval.matching.strategies import Ranking
+from pytest_kebab_eval.matching.strategies import Ranking, each_resolves
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryComparison, QueryResult, Value, gains_of
 from pytest_kebab_eval.text import brief, printable
@@ -160,6 +160,13 @@ class JudgedResult(Value, frozen=True):
         hits = self.result.hits if self.result else ()
         hit = next((hit for hit in hits if hit.rank == rank), None)
         return self.passages.with_all_known(hit) if hit else None
+
+    def citations_resolve(self) -> tuple[bool, ...]:
+        """For each citation of the answer, whether it leads to a chunk."""
+        result = self.result
+        if result is None or result.answer is None:
+            return ()
+        return each_resolves(result.answer, result.hits, self.passages)
 
     def with_all_known(self, most: int) -> QueryResult | None:
         """The result, its first hits and the correct ones with the path, headings and text of the index."""

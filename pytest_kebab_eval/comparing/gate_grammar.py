@@ -1,7 +1,7 @@
 """`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate`.
 
 [delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]
-OP: >= > <= < ==    value: * for each    RUN: as --kebab-run-a takes it, quoted if it has a space or <>="
+OP: >= > <= < ==    value: * for each
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import NamedTuple, NoReturn
 
-from pytest_kebab_eval.comparing.deltas import COUNTS, is_comparison_metric
-from pytest_kebab_eval.comparing.movement import movement_metric
 from pytest_kebab_eval.comparing.significance import LEAST_P
+from pytest_kebab_eval.comparing.slices import SLICES
 from pytest_kebab_eval.errors import GateError
 from pytest_kebab_eval.metrics import Metric
-from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF
-from pytest_kebab_eval.scoring.scorecard import SLICES
+from pytest_kebab_eval.metrics.registry import LARGEST_CUTOFF, Family, ResultDomain
 from pytest_kebab_eval.text import printable, similar
 
 OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
@@ -29,6 +27,35 @@ OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+
+
+# -- what two runs are compared by, beside the metrics of each ---------------------------------------
+
+COUNTS = ("regressions", "losses", "wins", "failed", "partial_losses", "new", "removed")
+_PAIRED = ResultDomain("Golden queries that both runs have, but those that errored in both", lambda _: True)
+_OVERLAP = Family("overlap@{k}", _PAIRED, "ids that both top k share, over those that either has")
+
+
+def overlap_metric(name: str) -> Metric:
+    """`overlap` at any cutoff; `KeyError` if it is none."""
+    prefix, _, cutoff = name.partition("@")
+    if prefix == "overlap" and cutoff.isascii() and cutoff.isdecimal() and 1 <= int(cutoff) <= LARGEST_CUTOFF:
+        return Metric(name, _OVERLAP, lambda judged: None, int(cutoff))
+    raise KeyError(name)
+
+
+def is_comparison_metric(name: str) -> bool:
+    """Whether a name is of the comparison, rather than of one run."""
+    if name in COUNTS:
+        return True
+    try:
+        overlap_metric(name)
+    except KeyError:
+        return False
+    return True
+
+
+# -- gates -------------------------------------------------------------------------------------------
 
 
 class Gate(NamedTuple):
@@ -75,7 +102,7 @@ class Gate(NamedTuple):
 
 def known_metric(name: str) -> Metric | None:
     """The metric of that name, of one run or of two; None for a count or one of the user's own."""
-    for parse in (Metric.parse, movement_metric):
+    for parse in (Metric.parse, overlap_metric):
         with suppress(KeyError):
             return parse(name)
     return None

@@ -6,23 +6,20 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.deltas import (
+from pytest_kebab_eval.comparing.aggregates import rounded
+from pytest_kebab_eval.comparing.gate_grammar import (
     COUNTS,
-    Totals,
+    OPERATORS,
+    Gate,
     is_comparison_metric,
-    least_p_in_runs,
-    means_in_both,
-    measured_in,
-    pairs_in,
-    significance_in,
+    known_metric,
 )
-from pytest_kebab_eval.comparing.gate_grammar import OPERATORS, Gate, known_metric
-from pytest_kebab_eval.comparing.significance import ALPHA, least_p
+from pytest_kebab_eval.comparing.one_pass import OnePass
+from pytest_kebab_eval.comparing.samples import Pairs, Side, Sides
+from pytest_kebab_eval.comparing.significance import ALPHA, PairedTest, least_p
+from pytest_kebab_eval.comparing.totals import Totals
 from pytest_kebab_eval.metrics import Metric, is_metric
 from pytest_kebab_eval.model import Value
-from pytest_kebab_eval.scoring.aggregates import rounded
-from pytest_kebab_eval.scoring.combining import Pairs
-from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import first_of, printable
 
 _VALUES_SHOWN = 8  # of a slice
@@ -40,30 +37,30 @@ class GateResult(Value, frozen=True):
     skipped: bool = False  # it could not be judged, and need not be
 
 
-class Compared(Value, frozen=True):
-    """Two sides as gates see them: in total, and the mean of the runs of each."""
+class Compared(NamedTuple):
+    """Two sides as gates see them."""
 
     totals: Totals
-    a: Scorecard | None
-    b: Scorecard
+    sides: Sides
 
 
-def judge_gates(gates: Iterable[Gate], compared: Compared) -> tuple[GateResult, ...]:
+def judge_gates(gates: Iterable[Gate], totals: Totals, sides: Sides) -> tuple[GateResult, ...]:
     """Hold each gate against the stored, rounded values of B and A."""
+    compared = Compared(totals, sides)
     return tuple(_judge(gate, compared) for gate in gates)
 
 
 def _judge(gate: Gate, compared: Compared) -> GateResult:
-    if gate.needs_baseline and compared.a is None:
+    totals, sides = compared
+    if gate.needs_baseline and sides.a is None:
         reason = "there is no baseline yet"
         return GateResult(str(gate), gate.metric, True, None, reason, skipped=True)
-    totals = compared.totals
     if gate.delta and totals.deltas and gate.metric in totals.not_comparable:
         value, reason = totals.deltas.value(gate.metric, gate.part), totals.not_comparable[gate.metric]
         return GateResult(str(gate), gate.metric, False, value, reason)
     if gate.every:
-        keys = f"{gate.every}="
-        parts = sorted(part for part in compared.b.golden_slices() if part.startswith(keys))
+        slices = {part for of_query in sides.b.seen.slices.values() for part in of_query}
+        parts = sorted(part for part in slices if part.startswith(f"{gate.every}="))
         judged = _worst(gate, compared, [_judge_part(gate, compared, part) for part in parts])
     else:
         judged = _judge_part(gate, compared, gate.part)
@@ -101,7 +98,7 @@ def _judge_part(gate: Gate, compared: Compared, part: str | None) -> _Judged:
 def _hold(gate: Gate, compared: Compared, part: str | None, found: _Value) -> _Judged:
     """A value held against its limit."""
     if found.value is None:
-        return _Judged(part, None, False, f"{_nothing(gate)} {_name(gate, part)}")
+        return _Judged(part, None, False, f"{_nothing(gate)} {_name(gate, compared, part)}")
     value = Decimal(str(found.value))
     passed = OPERATORS[gate.op](value, found.limit)
     above = value - found.limit
@@ -127,8 +124,8 @@ def _some_value_fails(op: str, limit: Decimal, ends: tuple[Decimal, Decimal]) ->
 
 def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> _Judged:
     """What is judged, excused where its p is above the limit; if it always would be, it fails."""
-    found = significance_in(compared.a, compared.b, gate.metric, judged.part)
-    if compared.a is None or found is None or found.p is None:
+    found = _tested(gate, compared, judged.part)
+    if found is None or found.p is None:
         no_test = "" if judged.passed else "; there is no test of its significance"
         return judged._replace(reason=f"{judged.reason}{no_test}")
     too_few = _too_few(gate, limit, compared, judged) or _too_noisy(gate, limit, compared, judged)
@@ -150,7 +147,7 @@ def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> 
     met_in_a = gate.delta or OPERATORS[gate.op](Decimal(str(in_a)), limit)
     if not met_in_a or (gate.delta and not gate.got_worse(Decimal(str(judged.value)))):
         return ""
-    found = significance_in(compared.a, compared.b, gate.metric, judged.part)
+    found = _tested(gate, compared, judged.part)
     if found is None or found.p is None or found.p <= ALPHA:
         return ""
     if _measured_others(gate, compared, judged.part, found.n):
@@ -161,9 +158,7 @@ def _chance(gate: Gate, compared: Compared, judged: _Judged, limit: Decimal) -> 
 def _too_few(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> str:
     """Why no result could have a p as small, if none could: too few queries, or too few that can fall."""
     metric = _metric(gate, compared)
-    pairs = pairs_in(compared.a, compared.b, judged.part) if compared.a else None
-    if pairs is None:
-        return ""
+    pairs = Pairs(compared.sides, judged.part)
     changes, (fall, rise) = pairs.changes(metric), pairs.room(metric)
     needed = next(n for n in range(100) if Decimal(str(least_p(n, yes_no=changes.is_yes_no))) <= limit)
     can, verb = (fall, "fall") if gate.is_against_fall(judged.value) else (rise, "rise")
@@ -177,13 +172,13 @@ def _too_noisy(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) 
     """The same of runs, which differ too much among themselves; where it did get worse."""
     metric, most = _metric(gate, compared), _range(gate.metric)[1]
     falls = gate.is_against_fall(judged.value)
-    if compared.a is None or not gate.got_worse(Decimal(str(judged.value))) or (most == _ANY and not falls):
+    if not gate.got_worse(Decimal(str(judged.value))) or (most == _ANY and not falls):
         return ""
     end = 0.0 if falls else float(most)
-    least = least_p_in_runs(compared.a, compared.b, metric, judged.part, end)
+    least = Pairs(compared.sides, judged.part).least_p_in_runs(metric, end)
     if Decimal(str(least)) <= limit:
         return ""
-    runs = f"{len(compared.a.replicates) or 1} and {len(compared.b.replicates) or 1} runs"
+    runs = " and ".join(str(len(side.runs)) for side in compared.sides if side) + " runs"
     return f"with {runs} that differ so much no result has p <= {limit}: record more, or drop 'unless'"
 
 
@@ -202,15 +197,15 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     """A metric of B; or the change of one, of which `%` is relative to A."""
     totals, number = compared.totals, gate.number / 100 if gate.percent else gate.number
     least, most = _range(gate.metric)
-    if not gate.delta or totals.deltas is None or totals.paired_a is None or compared.a is None:
+    if not gate.delta or totals.deltas is None or totals.paired_a is None:
         value = totals.aggregate_b.value(gate.metric, part)
-        n = 0 if value is None else measured_in(compared.b, gate.metric, part)
-        said = f"{_name(gate, part)} is {_plain(value)} over {_queries(n)}"
+        n = 0 if value is None else _measured_in(compared.sides.b, gate, part)
+        said = f"{_name(gate, compared, part)} is {_plain(value)} over {_queries(n)}"
         return _Value(value, number, said, (least, most))
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
     if value is None or in_a is None:
         return _Value(None)
-    n = pairs_in(compared.a, compared.b, part).changes(_metric(gate, compared)).n
+    n = Pairs(compared.sides, part).changes(_metric(gate, compared)).n
     others = _measured_others(gate, compared, part, n)
     over = f"{_queries(others[0])} of A and {others[1]} of B" if others else _queries(n)
     return _change(gate, compared, part, value, in_a, over)
@@ -219,18 +214,24 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
 def _measured_others(gate: Gate, compared: Compared, part: str | None, n: int) -> tuple[int, int] | None:
     """How many queries each run measured, if the same were asked, and more than n measured in one."""
     deltas = compared.totals.deltas
-    if compared.a is None or deltas is None or deltas.paired.unpaired is not None:
+    a, b = compared.sides
+    if a is None or deltas is None or deltas.paired.unpaired is not None:
         return None
-    counts = (measured_in(compared.a, gate.metric, part), measured_in(compared.b, gate.metric, part))
+    counts = (_measured_in(a, gate, part), _measured_in(b, gate, part))
     return counts if n < max(counts) else None
 
 
 def _changed_in_both(gate: Gate, compared: Compared, part: str | None) -> _Value | None:
     """The change over the queries that both measured, which what B answers besides may hide; else None."""
-    found = means_in_both(compared.a, compared.b, gate.metric, part) if gate.delta and compared.a else None
-    if found is None:
+    a, b = compared.sides
+    metric = _metric(gate, compared)
+    if not gate.delta or a is None or not metric.family.is_mean:
         return None
-    before, after, n = found
+    pairs = Pairs(compared.sides, part)
+    n = pairs.changes(metric).n
+    if not n or n == max(_measured_in(a, gate, part), _measured_in(b, gate, part)):
+        return None  # that is what the runs have in total
+    before, after = map(rounded, pairs.means(metric))
     over = f"the {_queries(n)} that both runs measured"
     return _change(gate, compared, part, rounded(after - before), before, over)
 
@@ -246,7 +247,7 @@ def _change(gate: Gate, compared: Compared, part: str | None, value: float, in_a
     return _Value(
         value,
         number * abs(before) if gate.percent else number,
-        f"{_name(gate, part)} is {said} over {over}",
+        f"{_name(gate, compared, part)} is {said} over {over}",
         (least - most, most - least),
         (least - before, most - before),
         f"A's being {_plain(in_a)}",
@@ -262,8 +263,30 @@ def _range(metric: str) -> tuple[Decimal, Decimal]:
     return Decimal(0), Decimal(str(most)) if most else _ANY
 
 
+def _tested(gate: Gate, compared: Compared, part: str | None) -> PairedTest | None:
+    """The test of a metric's change; None if there is none."""
+    if compared.sides.a is None or is_comparison_metric(gate.metric):
+        return None
+    metric = _metric(gate, compared)
+    pairs = Pairs(compared.sides, part)
+    return pairs.tested(metric) if metric.family.is_tested and pairs else None
+
+
+def _measured_in(side: Side, gate: Gate, part: str | None) -> int:
+    """How many queries a metric is over."""
+    metric = side.seen.metrics[side.seen.positions[gate.metric]]
+    return side.sample().part(part).reduce(metric).n
+
+
+def _ranked(seen: OnePass, part: str | None) -> int:
+    """How many queries have rankings that were compared."""
+    rows = seen.overlaps.rows
+    return sum(part is None or part in seen.slices[seen.ids[row]] for row in rows)
+
+
 def _metric(gate: Gate, compared: Compared) -> Metric:
-    return next(known for known in compared.b.metrics if known.name == gate.metric)
+    seen = compared.sides.b.seen
+    return seen.metrics[seen.positions[gate.metric]]
 
 
 def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
@@ -273,10 +296,9 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if counts is None or value is None:
         return _Value(None)
     number = gate.number / 100 if gate.percent else gate.number
-    said = f"{_name(gate, part)} is {_plain(value)}"
+    said = f"{_name(gate, compared, part)} is {_plain(value)}"
     if gate.metric not in COUNTS:
-        both = Pairs(compared.a, compared.b, part, golden_only=True) if compared.a else None
-        said = f"{said} over {_queries(both.count_ranked() if both else 0)}"
+        said = f"{said} over {_queries(_ranked(compared.sides.b.seen, part))}"
         return _Value(value, number, said, _range(gate.metric))
     whole = counts.compared(part)
     is_beside = gate.metric in ("new", "removed")
@@ -292,7 +314,7 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
 def _worst(gate: Gate, compared: Compared, judged: Sequence[_Judged]) -> _Judged:
     """The worst of the values of a slice, which fails if any of them does that can."""
     if all(found.value is None for found in judged):
-        return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, gate.part)}")
+        return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, compared, gate.part)}")
     able = [found for found in judged if found.can_fail] or judged
     worst = min(able, key=lambda found: (found.passed, found.value is None, found.margin))
     failing = sum(not found.passed for found in able)
@@ -338,8 +360,8 @@ def _values_there(gate: Gate, totals: Totals) -> str:
     return f"; {key} is {', '.join(map(printable, there[:_VALUES_SHOWN])) or 'not given by any query'}"
 
 
-def _name(gate: Gate, part: str | None) -> str:
-    """What a gate is on, in one part."""
+def _name(gate: Gate, compared: Compared, part: str | None) -> str:
+    """What a gate is on, in one part, and what it is held against."""
     delta = "delta " if gate.delta else ""
     return delta + printable(f"{gate.metric}{{{part}}}" if part else gate.metric)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.decide import Decision
+from pytest_kebab_eval.comparing.one_pass import OnePass, SeenRun
 from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
-from pytest_kebab_eval.comparing.replicates import Side, Sides
-from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs, reused_ids
+from pytest_kebab_eval.comparing.stored import StoredSide, StoredSides
+from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs, ids_without_hits, reused_ids
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.matching.targets import Matcher, Targets
+from pytest_kebab_eval.matching.targets import Targets
+from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import Hit, MatchMode, Value
-from pytest_kebab_eval.scoring.scorecard import QueryScore
-from pytest_kebab_eval.text import brief, first_of, printable, shown_path
+from pytest_kebab_eval.text import brief, first_of, shown_path
 
 _HARDLY_ANY = 0.1
 _NAMES_SHOWN = 5
@@ -36,127 +38,155 @@ class Problems(Value, frozen=True):
     warnings: tuple[str, ...]
 
 
-class ScoredSide:
+class JudgedSide:
     """A side, with how its queries did in the runs that are shown."""
 
-    def __init__(self, side: Side, decisions: Iterable[Decision]) -> None:
-        self.side, self.letter = side, side.letter.upper()
-        self.name = side.name
-        shown = ((decision, decision.a if side.letter == "a" else decision.b) for decision in decisions)
-        self.scores = [(score, decision.group.query_ids) for decision, score in shown if score is not None]
-        searched = [found for found in self.scores if _is_searched(found[0])]
+    def __init__(
+        self, letter: str, runs: Sequence[SeenRun], stored: StoredSide, decisions: Iterable[Decision]
+    ) -> None:
+        self.letter, self.runs, self.stored = letter.upper(), runs, stored
+        self.name = ",".join(run.name for run in runs)
+        shown = ((decision, decision.a if letter == "a" else decision.b) for decision in decisions)
+        self.facts = [(facts, decision.group.query_ids) for decision, facts in shown if facts is not None]
+        searched = [found for found in self.facts if _is_searched(found[0])]
         self.searched = sum(len(ids) for _, ids in searched)  # queries that expect something and got hits
-        self.missed = [query_id for score, ids in searched if score.first is None for query_id in ids]
+        self.missed = [query_id for facts, ids in searched if facts.ranking.first is None for query_id in ids]
         self.found = self.searched - len(self.missed)
 
 
-def _is_searched(score: QueryScore) -> bool:
-    return bool(score.facts.targets.gains and score.facts.depth)
+def _is_searched(facts: Facts) -> bool:
+    return bool(facts.targets.gains and facts.depth)
 
 
-def find_problems(
-    golden: GoldenSet,
-    sides: Sides,
-    decisions: Sequence[Decision],
-    matcher: Matcher,
-    accepted: Accepted,
-) -> Problems:
+class Comparison(NamedTuple):
+    """What was compared, as far as problems and warnings look at it."""
+
+    seen: OnePass
+    decisions: Sequence[Decision]
+    stored: StoredSides
+
+    @property
+    def golden(self) -> GoldenSet:
+        return self.seen.golden
+
+    @property
+    def mode(self) -> MatchMode:
+        return self.seen.matcher.mode
+
+    @property
+    def has_several(self) -> bool:
+        return len(self.seen.side("a")) > 1 or len(self.seen.side("b")) > 1
+
+    def sides(self) -> list[JudgedSide]:
+        """The sides that there are, A first."""
+        return [
+            JudgedSide(letter, runs, stored, self.decisions)
+            for letter, stored in (("a", self.stored.a), ("b", self.stored.b))
+            if (runs := self.seen.side(letter))
+        ]
+
+
+def find_problems(compared: Comparison, accepted: Accepted) -> Problems:
     """All that is wrong with the comparison as a whole."""
-    scored = [ScoredSide(side, decisions) for side in sides.present]
-    problems = list(_runs_without_golden(golden, scored)) or list(_errored_baseline(golden, scored))
-    problems += broken_runs(golden, sides)
+    golden, sides = compared.golden, compared.sides()
+    has_a = sides[0].letter == "A"
+    problems = [*_runs_without_golden(golden, sides)] or [*_errored_baseline(golden, sides)]
+    problems += broken_runs(compared.seen)
     warnings = [*_partial_alone(golden, sides), *_removed(sides), *_repeated_chunks(sides)]
-    if not problems and sides.a:
-        (warnings if accepted.few_compared else problems).extend(_few_compared(decisions, scored[0].name))
-    if reused := reused_ids(sides, matcher.mode):
+    if not problems and has_a:
+        few = _few_compared(compared.decisions, sides[0].name)
+        (warnings if accepted.few_compared else problems).extend(few)
+    if reused := reused_ids(compared.seen, compared.stored):
         (problems if reused[0] else warnings).append(reused[1])
-    if not problems and (empty := _empty_baseline(scored)):
+    if not problems and (empty := _empty_baseline(sides)):
         (warnings if empty[0] else problems).append(empty[1])
-    coarse, is_most = _by_document_alone(golden, sides, decisions, matcher)
+    coarse, is_most = _by_document_alone(compared, sides)
     (problems if is_most and not accepted.document_matching else warnings).extend(coarse)
     if not problems:
-        checker = _TargetCheck(golden, scored, decisions, matcher)
-        few, text = _nothing_stored(golden, scored) or checker.nothing_found()
+        checker = _TargetCheck(compared, sides)
+        few_queries, text = _nothing_stored(golden, sides) or checker.nothing_found()
         if text:
-            (warnings if few else problems).append(text)
+            (warnings if few_queries else problems).append(text)
         else:
             warnings += [*checker.one_side_found_hardly_any(), *checker.ids_nowhere()]
-            warnings += _without_paths(scored)
-    return Problems(tuple(problems), (*warnings, *_lacking_queries(sides, golden)))
+            warnings += _without_paths(sides)
+    return Problems(tuple(problems), (*warnings, *_lacking_queries(compared, sides)))
 
 
-def _runs_without_golden(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
+def _runs_without_golden(golden: GoldenSet, sides: Sequence[JudgedSide]) -> Iterator[str]:
     """A comparison of nothing must not pass for one in which nothing was lost."""
-    without = [scored for scored in sides if not scored.scores]
+    without = [side for side in sides if not side.facts]
     if without and (len(without) == len(sides) or without[0].letter == "A"):
         yield (
             f"none of the {len(golden.queries)} golden queries in {shown_path(golden.path)} has a result in"
-            f" run {' and '.join(scored.name for scored in without)}; is it the golden file of these runs?"
+            f" run {' and '.join(side.name for side in without)}; is it the golden file of these runs?"
         )
 
 
-def _partial_alone(golden: GoldenSet, sides: Sides) -> Iterator[str]:
+def _partial_alone(golden: GoldenSet, sides: Sequence[JudgedSide]) -> Iterator[str]:
     """Gates on a run that is judged alone say nothing of the queries that it lacks."""
-    absent, queries = sides.b.card.count_absent(), len(golden.queries)
-    if sides.a is None and 0 < absent < queries:
+    there = {query_id for run in sides[-1].runs for query_id in run.query_ids}
+    absent, queries = len(golden.by_id().keys() - there), len(golden.queries)
+    if len(sides) == 1 and 0 < absent < queries:
         yield f"B has no result for {absent} of the {queries} golden queries; they count in no metric"
 
 
-def _errored_baseline(golden: GoldenSet, sides: Sequence[ScoredSide]) -> Iterator[str]:
+def _errored_baseline(golden: GoldenSet, sides: Sequence[JudgedSide]) -> Iterator[str]:
     """Nothing can be lost from a run A that has nothing; the items would all pass or be skipped."""
     a = sides[0]
-    if a.letter == "A" and all(score.facts.errored for score, _ in a.scores):
-        card = a.side.card
-        first = next(query.id for query in golden.queries if query.id in card)
-        error = brief(card.notes.errors.get(first, ""))
+    if a.letter == "A" and all(facts.errored for facts, _ in a.facts):
+        errors = {query_id: error for run in a.runs for query_id, error in run.errors.items()}
+        first = next(query.id for query in golden.queries if query.id in errors)
+        error = brief(errors[first])
         yield (
             f"nothing was measured: in run {a.name}, the baseline, every golden query errored, so that"
             f" nothing can be lost from it; query '{brief(first, 40)}': {error}"
         )
 
 
-def _nothing_stored(golden: GoldenSet, sides: Sequence[ScoredSide]) -> tuple[bool, str] | None:
+def _nothing_stored(golden: GoldenSet, sides: Sequence[JudgedSide]) -> tuple[bool, str] | None:
     """Whether these are few queries, and a sentence if some expect something and none got a hit or answer."""
-    scores = [found for scored in sides for found in scored.scores]
-    if any(score.facts.depth or score.facts.answered is not None for score, _ in scores):
+    every = [found for side in sides for found in side.facts]
+    if any(facts.depth or facts.answered is not None for facts, _ in every):
         return None
-    expecting = sum(len(ids) for score, ids in scores if score.facts.targets.gains) // len(sides)
+    expecting = sum(len(ids) for facts, ids in every if facts.targets.gains) // len(sides)
     if not expecting:
         return None
-    runs = " and ".join(scored.name for scored in sides)
+    runs = " and ".join(side.name for side in sides)
     return expecting < FEW_QUERIES, (
         f"nothing was measured: {expecting} queries in {shown_path(golden.path)} expect something, and run"
         f" {runs} has neither a hit nor an answer for any query; was the index empty?"
     )
 
 
-def _empty_baseline(sides: Sequence[ScoredSide]) -> tuple[bool, str] | None:
+def _empty_baseline(sides: Sequence[JudgedSide]) -> tuple[bool, str] | None:
     """Whether it may be fine, and a sentence if run A has no hit at all, so that none can be lost."""
     a, b = sides[0], sides[-1]
-    if a is b or not b.found or any(score.facts.depth for score, _ in a.scores):
+    if a is b or not b.found or any(facts.depth for facts, _ in a.facts):
         return None
-    expecting = sum(len(ids) for score, ids in a.scores if score.facts.targets.gains)
-    answers = any(score.facts.answered is not None for score, _ in a.scores)
+    expecting = sum(len(ids) for facts, ids in a.facts if facts.targets.gains)
+    answers = any(facts.answered is not None for facts, _ in a.facts)
     return answers or expecting < FEW_QUERIES, (
         f"run {a.name}, the baseline, has no hit for any of {expecting} queries that expect something, so"
         " that nothing can be lost there; was the index empty? Record it again, or name another run"
     )
 
 
-def _removed(sides: Sides) -> Iterator[str]:
+def _removed(sides: Sequence[JudgedSide]) -> Iterator[str]:
     """What is deleted from the golden file, or renamed there, is not compared, whatever became of it."""
-    removed = sides.a.card.notes.unknown_query_ids if sides.a else ()
-    if sides.a and removed:
+    a = sides[0]
+    removed = sorted({query_id for run in a.runs for query_id in run.unknown_query_ids})
+    if a.letter == "A" and removed:
         names = first_of([f"'{brief(query_id, 40)}'" for query_id in removed], _NAMES_SHOWN)
         yield (
-            f"run {sides.a.name} has results for {names}, which the golden file does"
+            f"run {a.name} has results for {names}, which the golden file does"
             " not have: deleted or renamed, they are not compared; the gate 'removed == 0' fails on that"
         )
 
 
-def _repeated_chunks(sides: Sides) -> Iterator[str]:
-    for side in sides.present:
-        repeated = side.card.notes.repeated
+def _repeated_chunks(sides: Sequence[JudgedSide]) -> Iterator[str]:
+    for side in sides:
+        repeated = sorted({query_id for run in side.runs for query_id in run.repeated})
         if repeated:
             yield (
                 f"run {side.name} holds the same chunk twice in {len(repeated)} results,"
@@ -164,25 +194,25 @@ def _repeated_chunks(sides: Sides) -> Iterator[str]:
             )
 
 
-def _lacking_queries(sides: Sides, golden: GoldenSet) -> Iterator[str]:
+def _lacking_queries(compared: Comparison, sides: Sequence[JudgedSide]) -> Iterator[str]:
     """Runs that lack golden queries which others of their side have."""
-    for side in sides.present if sides.has_several else ():
-        cards = side.cards
-        there = {query_id for query_id in golden.by_id() if any(query_id in card for card in cards)}
-        for card in cards:
-            missing = sum(query_id not in card for query_id in there)
+    golden = compared.golden.by_id().keys()
+    for side in sides if compared.has_several else ():
+        there = golden & {query_id for run in side.runs for query_id in run.query_ids}
+        for run in side.runs:
+            missing = len(there - run.query_ids)
             if missing:
                 yield (
-                    f"run {printable(card.run.run_id)} lacks {missing} of {len(there)} golden queries"
+                    f"run {run.name} lacks {missing} of {len(there)} golden queries"
                     f" that others of {side.name} have; their rates are over fewer runs"
                 )
 
 
 def _few_compared(decisions: Iterable[Decision], name_a: str) -> Iterator[str]:
     """A green gate over the few queries that A has says nothing of the others."""
-    in_b = [decision.group for decision in decisions if any(decision.group.b)]
+    in_b = [decision.group for decision in decisions if decision.group.in_b]
     queries = sum(len(group.query_ids) for group in in_b)
-    there = [group for group in in_b if any(score and not score.facts.errored for score in group.a)]
+    there = [group for group in in_b if any(facts and not facts.errored for facts in group.a)]
     compared = sum(len(group.query_ids) for group in there)
     if compared < _LEAST_COMPARED * queries:
         yield (
@@ -192,12 +222,11 @@ def _few_compared(decisions: Iterable[Decision], name_a: str) -> Iterator[str]:
         )
 
 
-def _by_document_alone(
-    golden: GoldenSet, sides: Sides, decisions: Iterable[Decision], matcher: Matcher
-) -> tuple[list[str], bool]:
+def _by_document_alone(compared: Comparison, sides: Sequence[JudgedSide]) -> tuple[list[str], bool]:
     """Where any hit of the document counts, losses hide: a sentence, and whether these are many queries."""
+    matcher = compared.seen.matcher
     coarse = [query_id for query_id, ways in matcher.coarser.items() if "document" in dict(ways).values()]
-    having = [decision for decision in decisions if has_chunk_targets(decision)]
+    having = [decision for decision in compared.decisions if has_chunk_targets(decision)]
     found = [decision.group.query_ids for decision in having if matched_by(decision) == "document"]
     by_document = [query_id for query_ids in found for query_id in query_ids]
     queries = sum(len(decision.group.query_ids) for decision in having)
@@ -205,7 +234,7 @@ def _by_document_alone(
     if not coarse and not is_most:
         return [], False
     first = min(coarse or by_document)
-    lacking = _lacking(first, matcher.targets(golden.by_id()[first]).doc_ids, sides) if coarse else ""
+    lacking = _lacking(first, compared.stored.targets(first).doc_ids, sides) if coarse else ""
     known = ", although the golden file has the expected text or place" if coarse else ""
     return [
         f"{len(by_document) if is_most else len(coarse)} of {queries} queries that expect a chunk are matched"
@@ -216,28 +245,28 @@ def _by_document_alone(
     ], is_most
 
 
-def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sides) -> str:
+def _lacking(query_id: str, doc_ids: Sequence[str], sides: Sequence[JudgedSide]) -> str:
     """A hit of a query whose text and place neither it nor the index tells, and its run."""
-    for side in sides.present:
-        for hit in side.hits(query_id):
-            passages = side.passages
+    for side in sides:
+        passages = side.stored.passages
+        for hit in side.stored.hits(query_id):
             if hit.doc_id in doc_ids and not passages.text(hit) and not passages.extents(hit):
                 return f", whose hit '{brief(_own_id(hit), 60)}' in run {side.name} has neither"
     return ""
 
 
-def _without_paths(sides: Sequence[ScoredSide]) -> Iterator[str]:
+def _without_paths(sides: Sequence[JudgedSide]) -> Iterator[str]:
     """Supports are told by a path, so that a hit whose path nobody knows is none of them."""
-    for scored in sides:
-        by_anchor = [found for found in scored.scores if found[0].facts.targets.matched_by == "anchor"]
-        missed = [query_id for score, ids in by_anchor if score.first is None for query_id in ids]
+    for side in sides:
+        by_anchor = [found for found in side.facts if found[0].targets.matched_by == "anchor"]
+        missed = [query_id for facts, ids in by_anchor if facts.ranking.first is None for query_id in ids]
         for query_id in missed[:_LOOKED_AT]:
-            side = scored.side
-            unknown = next((hit for hit in side.hits(query_id) if not side.passages.path(hit)), None)
+            path_of = side.stored.passages.path
+            unknown = next((hit for hit in side.stored.hits(query_id) if not path_of(hit)), None)
             if unknown is not None:
                 yield (
                     f"query '{brief(query_id, 40)}' has gold_supports, which are told by their path, and"
-                    f" nobody knows that of its hit '{brief(_own_id(unknown), 60)}' in run {scored.name};"
+                    f" nobody knows that of its hit '{brief(_own_id(unknown), 60)}' in run {side.name};"
                     " store the doc_path of every hit, or record the chunks of the index"
                 )
                 break
@@ -250,25 +279,18 @@ def _own_id(hit: Hit) -> str:
 class _TargetCheck:
     """Looks for runs in which hardly any target was found, at any depth."""
 
-    def __init__(
-        self,
-        golden: GoldenSet,
-        sides: Sequence[ScoredSide],
-        decisions: Iterable[Decision],
-        matcher: Matcher,
-    ) -> None:
-        self._golden = golden
-        self._by_id = golden.by_id()
-        self._matcher = matcher
+    def __init__(self, compared: Comparison, sides: Sequence[JudgedSide]) -> None:
+        self._golden, self._mode = compared.golden, compared.mode
+        self._targets = compared.stored.targets
         self._sides = sides
         self._queries = 0  # that any run searched
         self._missed: list[str] = []  # and of those, the ones of which no run found anything
-        for decision in decisions:
+        for decision in compared.decisions:
             query_ids = decision.group.query_ids
             shown = decision.a, decision.b
-            searched = [score for score in shown if score is not None and _is_searched(score)]
+            searched = [facts for facts in shown if facts is not None and _is_searched(facts)]
             self._queries += len(query_ids) if searched else 0
-            if searched and all(score.first is None for score in searched):
+            if searched and all(facts.ranking.first is None for facts in searched):
                 self._missed += query_ids
 
     def nothing_found(self) -> tuple[bool, str]:
@@ -296,7 +318,7 @@ class _TargetCheck:
                 )
 
     def _question(self) -> str:
-        if self._matcher.mode is MatchMode.FALLBACK:
+        if self._mode is MatchMode.FALLBACK:
             return "does it store the documents, and the texts or spans, of its hits?"
         return "are its ids those of the golden file?"
 
@@ -309,7 +331,7 @@ class _TargetCheck:
             return
         unseen = {target for ids in missed.values() for target in ids}
         for run in self._sides:
-            unseen = run.side.card.ids_without_hits(unseen)
+            unseen = ids_without_hits(run.runs, unseen)
         nowhere = [query_id for query_id, ids in missed.items() if unseen.issuperset(ids)]
         if len(nowhere) >= enough:
             yield (
@@ -317,22 +339,19 @@ class _TargetCheck:
                 f" has; {self._example(min(nowhere))}; check them with kebab-eval validate"
             )
 
-    def _targets(self, query_id: str) -> Targets:
-        return self._matcher.targets(self._by_id[query_id])
-
-    def _example(self, query_id: str, run: ScoredSide | None = None) -> str:
+    def _example(self, query_id: str, run: JudgedSide | None = None) -> str:
         """An expected and a found id side by side."""
         targets = self._targets(query_id)
         runs = [run] if run else [run for run in self._sides if query_id in run.missed]
-        hits = runs[-1].side.hits(query_id)
+        hits = runs[-1].stored.hits(query_id)
         found = f" and found '{brief(_id_of(hits[0], targets, runs[-1]), 60)}'" if hits else ""
         return f"query '{brief(query_id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"
 
 
-def _id_of(hit: Hit, targets: Targets, run: ScoredSide) -> str:
+def _id_of(hit: Hit, targets: Targets, run: JudgedSide) -> str:
     """The hit's id of the kind that the targets are."""
     if targets.matched_by == "anchor":
-        return run.side.passages.path(hit) or ""
+        return run.stored.passages.path(hit) or ""
     if targets.matched_by == "document":
         return hit.doc_id or hit.doc_path or ""
     return _own_id(hit)

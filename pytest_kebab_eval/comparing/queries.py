@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.comparing.aggregates import rounded
 from pytest_kebab_eval.comparing.checks import (
     COVERAGE,
     FORBIDDEN,
@@ -17,15 +18,15 @@ from pytest_kebab_eval.comparing.checks import (
     forbidden_words,
     rank_within,
 )
+from pytest_kebab_eval.comparing.configurations import change_notes, config_changes
 from pytest_kebab_eval.comparing.decide import Decision, Rules
-from pytest_kebab_eval.comparing.movement import Movement
-from pytest_kebab_eval.comparing.replicates import Sides
-from pytest_kebab_eval.comparing.unlike_runs import change_notes, config_changes
+from pytest_kebab_eval.comparing.one_pass import OnePass
+from pytest_kebab_eval.comparing.stored import StoredSides
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
-from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, QueryResult, Value
-from pytest_kebab_eval.scoring.scorecard import QueryScore
+from pytest_kebab_eval.metrics import Facts
+from pytest_kebab_eval.model import ComparisonKind, ForbiddenHit, Hit, QueryComparison, Value
 from pytest_kebab_eval.text import first_of
 
 _SAME_PART = 0.75  # of the shorter text, as where no document is known
@@ -33,20 +34,16 @@ MATCH_NOTES = {"document": "matched by document alone", "text": "matched by text
 
 
 def compare_queries(
-    decisions: Sequence[Decision],
-    sides: Sides,
-    targets_of: Callable[[str], Targets],
-    movement: Movement | None,
-    rules: Rules,
+    decisions: Sequence[Decision], seen: OnePass, stored: StoredSides, rules: Rules
 ) -> tuple[QueryComparison, ...]:
     """What became of each query, sorted by id."""
-    a, b = sides
-    changed = change_notes(config_changes(a.cards[0].run, b.cards[0].run)) if a else []
-    comparer = _Comparer(sides, targets_of, movement, rules, rules.compare_k, changed)
+    a, b = seen.side("a"), seen.side("b")
+    changed = change_notes(config_changes(a[0].run, b[0].run)) if a else []
+    comparer = _Comparer(seen, stored, rules, rules.compare_k, changed)
     read = [query_id for decision in decisions for query_id in comparer.reads(decision)]
-    for side in sides.present:
-        side.stored.will_ask(read)
+    stored.will_ask(read)
     found = [comparison for decision in decisions for comparison in comparer.compare(decision)]
+    stored.will_ask(())
     return tuple(sorted(found, key=attrgetter("query_id")))
 
 
@@ -65,17 +62,16 @@ def missed_queries(decisions: Iterable[Decision], k: int) -> tuple[str, ...]:
     missed: list[str] = []
     for decision in decisions:
         group = decision.group
-        if _has_targets(decision) and not any(rank_within(score, k) for score in (*group.a, *group.b)):
+        if _has_targets(decision) and not any(rank_within(facts, k) for facts in (*group.a, *group.b)):
             missed += group.query_ids
     return tuple(sorted(missed))
 
 
 class _Comparer(NamedTuple):
-    """Compares the queries of one group at a time; reads stored results only where the scores do not tell."""
+    """Compares the queries of one group at a time; reads stored results only where the facts do not tell."""
 
-    sides: Sides
-    targets_of: Callable[[str], Targets]
-    movement: Movement | None
+    seen: OnePass
+    stored: StoredSides
     rules: Rules
     k: int
     change_notes: Sequence[str]  # of the configuration
@@ -103,6 +99,7 @@ class _Comparer(NamedTuple):
             if not finds_the_same:
                 found = self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
+            overlap = self.seen.overlaps.of(query_id, self.k)
             own_notes = [f"forbidden: {forbidden_words(forbidden)}"] if forbidden else []
             if COVERAGE.name in checks and found.lost and ranks[1] is not None:
                 own_notes.append(f"lost in part: {first_of(found.lost, 3, 50)}")
@@ -115,7 +112,7 @@ class _Comparer(NamedTuple):
                 checks,
                 found.lost,
                 found.gained,
-                self.movement.of(query_id) if self.movement else None,
+                None if overlap is None else rounded(overlap),
                 required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
             )
@@ -133,11 +130,11 @@ class _Comparer(NamedTuple):
 
     def _forbidden(self, query_id: str) -> tuple[ForbiddenHit, ...]:
         """The forbidden hits of the run of B that is shown."""
-        forbidden = self.targets_of(query_id).forbidden
-        return forbidden.among(self.sides.b.hits(query_id), self.k) if forbidden else ()
+        forbidden = self.stored.targets(query_id).forbidden
+        return forbidden.among(self.stored.b.hits(query_id), self.k) if forbidden else ()
 
-    def _found(self, query_id: str, a: QueryScore | None, b: QueryScore | None, cause: str | None) -> _Found:
-        targets = self.targets_of(query_id)
+    def _found(self, query_id: str, a: Facts | None, b: Facts | None, cause: str | None) -> _Found:
+        targets = self.stored.targets(query_id)
         found = self._why_gone(query_id, targets, a, b) if cause == "gone" and a and b else _Found(cause)
         in_part = rank_within(a, self.k) is not None and rank_within(b, self.k) is not None
         names = (*targets.ids, *(targets.documents if in_part else ()))
@@ -145,20 +142,19 @@ class _Comparer(NamedTuple):
         lost, gained = ({names[place] for place in places} for places in (in_a - in_b, in_b - in_a))
         return msgspec.structs.replace(found, lost=tuple(sorted(lost)), gained=tuple(sorted(gained)))
 
-    def _found_of(self, count: int, score: QueryScore | None) -> set[int]:
-        ranks = expected_ranks(score)[:count] if score else ()
+    def _found_of(self, count: int, facts: Facts | None) -> set[int]:
+        ranks = expected_ranks(facts)[:count] if facts else ()
         return {place for place, rank in enumerate(ranks) if rank is not None and rank <= self.k}
 
-    def _why_gone(self, query_id: str, targets: Targets, score_a: QueryScore, score_b: QueryScore) -> _Found:
+    def _why_gone(self, query_id: str, targets: Targets, facts_a: Facts, facts_b: Facts) -> _Found:
         """The nearest reason why what A found is not among the hits of B."""
-        (a, passages_a), (b, passages_b) = (
-            (side.stored(query_id), side.passages) for side in self.sides.present
-        )
-        if not isinstance(a, QueryResult) or not isinstance(b, QueryResult):
+        a, b = self.stored.a.result(query_id), self.stored.b.result(query_id)
+        passages_a, passages_b = self.stored.a.passages, self.stored.b.passages
+        if a is None or b is None:
             return _Found("gone")
-        in_a, in_b = score_a.facts.ranking, score_b.facts.ranking
+        in_a, in_b = facts_a.ranking, facts_b.ranking
         still = {was for was, now in zip(in_a.found, in_b.found, strict=True) if now is not None}
-        pairs = zip(expected_ranks(score_a), expected_ranks(score_b), strict=True)
+        pairs = zip(expected_ranks(facts_a), expected_ranks(facts_b), strict=True)
         ranks = ({*in_a.correct} - still) | {was for was, now in pairs if now is None}
         right = [hit for hit in a.hits if hit.rank in ranks and hit.rank <= self.k]
         texts = [(hit, text) for hit in right if (text := passages_a.text(hit))]
@@ -218,7 +214,7 @@ def _left_index(right: Iterable[Hit], hits: Iterable[Hit], passages: Passages) -
     return is_there and not any(passages.has_chunk(hit.chunk_id) for hit in right if hit.chunk_id)
 
 
-def _finds_the_same(a: QueryScore | None, b: QueryScore | None) -> bool:
+def _finds_the_same(a: Facts | None, b: Facts | None) -> bool:
     return a is None or (b is not None and expected_ranks(a) == expected_ranks(b))
 
 
@@ -226,21 +222,21 @@ def _names(checks: Iterable[Check]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check.name for check in checks))
 
 
-# -- what two scores tell ------------------------------------------------------------------------
+# -- what the facts tell -------------------------------------------------------------------------
 
 
-def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None) -> str | None:
-    """The nearest true reason why B fails, as far as its score tells."""
+def cause_of(checks: tuple[str, ...], a: Facts | None, b: Facts | None) -> str | None:
+    """The nearest true reason why B fails, as far as its facts tell."""
     if b is None:
         return "absent"
     if not checks:
         return None
-    if "error" in checks or b.facts.errored:
+    if "error" in checks or b.errored:
         return "errored"
     if not {"retrieval", "rank_limit", "miss"}.isdisjoint(checks):
-        if not b.facts.depth:
+        if not b.depth:
             return "empty"
-        return "below_cutoff" if b.first is not None else "gone"
+        return "below_cutoff" if b.ranking.first is not None else "gone"
     if "answer" in checks or "refusal" in checks:
         return _answer_cause(checks, a, b)
     if "citation" in checks or "attribution" in checks:
@@ -250,25 +246,25 @@ def cause_of(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore | None
     return _coverage_cause(a, b) if "coverage" in checks and a else None
 
 
-def _coverage_cause(a: QueryScore, b: QueryScore) -> str:
+def _coverage_cause(a: Facts, b: Facts) -> str:
     """Where targets went that A found, while others are still found."""
     pairs = zip(expected_ranks(a), expected_ranks(b), strict=True)
     return "gone" if any(was is not None and now is None for was, now in pairs) else "below_cutoff"
 
 
-def _answer_cause(checks: tuple[str, ...], a: QueryScore | None, b: QueryScore) -> str:
+def _answer_cause(checks: tuple[str, ...], a: Facts | None, b: Facts) -> str:
     """The same where what was found is as good as before: what happened to the answer."""
-    if b.facts.answered is None:
+    if b.answered is None:
         return "no_answer"
-    if b.facts.answered is False and (a is None or a.facts.answered):
+    if b.answered is False and (a is None or a.answered):
         return "refused"
     if "refusal" in checks:
         return "not_refused"
-    breaks_rule = a is None or (b.facts.keeps_rules is False and a.facts.keeps_rules is not False)
+    breaks_rule = a is None or (b.keeps_rules is False and a.keeps_rules is not False)
     return "answer_rule" if breaks_rule else "claim_missing"
 
 
-def rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | None) -> Iterator[str]:
+def rank_notes(a: Facts | None, b: Facts | None, k: int, cause: str | None) -> Iterator[str]:
     """How the rank changed, such as `rank 1→2` or `hit→miss`."""
     a_rank, b_rank = rank_within(a, k), rank_within(b, k)
     if a_rank is not None and b_rank is not None:
@@ -276,33 +272,33 @@ def rank_notes(a: QueryScore | None, b: QueryScore | None, k: int, cause: str | 
     else:
         yield f"{_word(a, a_rank)}→{_word(b, b_rank)}"
     if cause == "below_cutoff" and b and b_rank is None:
-        yield f"found at rank {b.first}"
+        yield f"found at rank {b.ranking.first}"
 
 
-def _word(score: QueryScore | None, rank: int | None) -> str:
-    if score is None:
+def _word(facts: Facts | None, rank: int | None) -> str:
+    if facts is None:
         return "absent"
-    if score.facts.errored:
+    if facts.errored:
         return "error"
     return "miss" if rank is None else "hit"
 
 
 def _has_targets(decision: Decision) -> bool:
-    score = decision.a or decision.b
-    return score is not None and bool(score.facts.targets.gains)
+    facts = decision.a or decision.b
+    return facts is not None and bool(facts.targets.gains)
 
 
 def has_chunk_targets(decision: Decision) -> bool:
     """Whether the queries expect chunks or spans, rather than documents."""
-    score = decision.a or decision.b
-    return score is not None and score.facts.targets.has_chunk_targets
+    facts = decision.a or decision.b
+    return facts is not None and facts.targets.has_chunk_targets
 
 
 def matched_by(decision: Decision) -> str | None:
     """How the queries were matched: the least certain way, of both sides."""
-    facts = [score.facts for score in (decision.a, decision.b) if score is not None]
-    if any(known.by_document for known in facts):
+    found = [facts for facts in (decision.a, decision.b) if facts is not None]
+    if any(facts.by_document for facts in found):
         return "document"
-    if any(known.by_text for known in facts):
+    if any(facts.by_text for facts in found):
         return "text"
-    return facts[0].targets.matched_by if facts else None
+    return found[0].targets.matched_by if found else None

@@ -1,87 +1,22 @@
-"""Both sides with their runs, and what the report says where a side has several: how much they differ."""
+"""What the report says where a side has several runs: how much they differ, and which is shown."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from pytest_kebab_eval.comparing.aggregates import AggregateMetrics, rounded
 from pytest_kebab_eval.comparing.checks import LOSS, Check
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, SessionNoise, count_tallies
-from pytest_kebab_eval.comparing.deltas import Totals
+from pytest_kebab_eval.comparing.samples import Side, Sides, exact
 from pytest_kebab_eval.comparing.several_runs import Judged, Tally, disagreement
-from pytest_kebab_eval.matching.locations import Passages
-from pytest_kebab_eval.model import Hit, QueryResult, Unreadable, Value
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, aggregate, exact_values, rounded
-from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.comparing.totals import Totals, aggregate_of_run
+from pytest_kebab_eval.model import Value
 
-QUERIES_TOGETHER = 500  # whose results and passages are read by a few statements
 ShownRuns = dict[str, tuple[int, int]]  # by query: the numbers of the runs of A and B that are shown
-
-
-class ShownResults:
-    """What the run that is shown of a query stored for it; those that will be asked for are read together."""
-
-    def __init__(self, read: Callable[[Sequence[str]], Mapping[str, QueryResult | Unreadable]]) -> None:
-        self._read = read
-        self._coming: list[str] = []
-        self._found: Mapping[str, QueryResult | Unreadable | None] = {}
-
-    def will_ask(self, query_ids: Iterable[str]) -> None:
-        """The queries that come next, in this order."""
-        self._coming = [*query_ids]
-
-    def __call__(self, query_id: str) -> QueryResult | Unreadable | None:
-        if query_id not in self._found:
-            first = self._coming.index(query_id) if query_id in self._coming else len(self._coming)
-            some = self._coming[first : first + QUERIES_TOGETHER] or [query_id]
-            del self._coming[: first + len(some)]
-            self._found = {**dict.fromkeys(some), **self._read(some)}
-        return self._found[query_id]
-
-
-class Side(Value, frozen=True):
-    """One run or several of the same configuration."""
-
-    letter: str  # a | b
-    cards: tuple[Scorecard, ...]  # of its runs
-    card: Scorecard  # their mean
-    stored: ShownResults
-    passages: Passages
-
-    @property
-    def name(self) -> str:
-        """The names of its runs, as a message has them."""
-        return printable(self.card.run.run_id)
-
-    def hits(self, query_id: str) -> Sequence[Hit]:
-        """The hits of a query in the run that is shown; none where they cannot be read."""
-        result = self.stored(query_id)
-        return result.hits if isinstance(result, QueryResult) else ()
-
-
-class Sides(NamedTuple):
-    """Both sides; A is None where run B is judged alone."""
-
-    a: Side | None
-    b: Side
-
-    @property
-    def present(self) -> tuple[Side, ...]:
-        return (self.a, self.b) if self.a else (self.b,)
-
-    @property
-    def means(self) -> tuple[Scorecard | None, Scorecard]:
-        """The mean of the runs of each side."""
-        return self.a.card if self.a else None, self.b.card
-
-    @property
-    def has_several(self) -> bool:
-        return any(len(side.cards) > 1 for side in self.present)
 
 
 # -- what several runs tell -----------------------------------------------------------------------
@@ -202,19 +137,19 @@ def replicate_report(
     """What is known by there being several runs; nothing where there are not."""
     if not sides.has_several:
         return msgspec.UNSET
-    a, b = sides.a.cards if sides.a else (), sides.b.cards
+    seen = sides.b.seen
     counted = count_tallies((decision.group, decision.tallies) for decision in decisions)
     return ReplicateReport(
-        runs_a=tuple(card.run.run_id for card in a),
-        runs_b=tuple(card.run.run_id for card in b),
+        runs_a=tuple(run.run.run_id for run in seen.side("a")),
+        runs_b=tuple(run.run.run_id for run in seen.side("b")),
         alpha=alpha,
         checks=tuple(
             _check_rates(check, tallies, noise.lost.get(check))
             for check, tallies in counted.items()
             if check is not LOSS and any(tally.a or tally.b for tally in tallies)
         ),
-        spread_a=spread_of([*map(exact_values, a)]),
-        spread_b=spread_of([*map(exact_values, b)]),
+        spread_a=spread_of(_exact_values(sides.a)),
+        spread_b=spread_of(_exact_values(sides.b)),
         shown=shown_runs(decisions),
         none_alone=tuple(
             dict.fromkeys(check.name for check, judged in noise.lost.items() if judged.alone > alpha)
@@ -222,15 +157,20 @@ def replicate_report(
     )
 
 
+def _exact_values(side: Side | None) -> list[dict[str, float | None]]:
+    """Every metric in each run of a side, by name and not rounded, to compute with."""
+    parts = [sample.part() for sample in side.in_each_run()] if side else []
+    return [{metric.name: part.reduce(metric, exact).value for metric in part.metrics} for part in parts]
+
+
 def run_aggregates(sides: Sides, totals: Totals) -> tuple[RunAggregate, ...]:
     """The aggregate of every run; that of a side's only run is the side's."""
-    of_sides = {"a": totals.aggregate_a, "b": totals.aggregate_b}
+    seen, of_sides = sides.b.seen, {"a": totals.aggregate_a, "b": totals.aggregate_b}
     return tuple(
         RunAggregate(
-            side.letter,
-            card.run.run_id,
-            (of_sides[side.letter] if len(side.cards) == 1 else None) or aggregate(card),
+            run.side,
+            run.run.run_id,
+            (of_sides[run.side] if len(seen.side(run.side)) == 1 else None) or aggregate_of_run(seen, number),
         )
-        for side in sides.present
-        for card in side.cards
+        for number, run in enumerate(seen.runs)
     )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from pytest_kebab_eval.comparing.aggregates import AggregateMetrics, rounded
+from pytest_kebab_eval.comparing.configurations import ConfigChange, config_changes
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, Rules, SessionNoise
-from pytest_kebab_eval.comparing.deltas import ComparisonCounts, Deltas, Significance, Totals
 from pytest_kebab_eval.comparing.gates import GateResult
+from pytest_kebab_eval.comparing.one_pass import OnePass
 from pytest_kebab_eval.comparing.problems import Problems
 from pytest_kebab_eval.comparing.queries import missed_queries
-from pytest_kebab_eval.comparing.replicates import ReplicateReport, Sides, all_rates, replicate_report
-from pytest_kebab_eval.comparing.unlike_runs import ConfigChange, config_changes
+from pytest_kebab_eval.comparing.replicates import ReplicateReport, all_rates, replicate_report
+from pytest_kebab_eval.comparing.samples import Side, Sides
+from pytest_kebab_eval.comparing.totals import ComparisonCounts, Deltas, Significance, Totals
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics, rounded
-from pytest_kebab_eval.scoring.scorecard import QueryScore, Scorecard
+from pytest_kebab_eval.metrics import Facts
+from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.store import IndexCoverage
 
 FOUND_WITHIN = 10
@@ -86,9 +89,10 @@ class CompareReport(Value, frozen=True, kw_only=True):
         return sum(comparison.kind is kind for comparison in self.per_query)
 
 
-class Findings(Value, frozen=True):
+class Findings(NamedTuple):
     """What was found out of a comparison, step by step."""
 
+    seen: OnePass
     sides: Sides
     decisions: Sequence[Decision]
     noise: SessionNoise
@@ -101,42 +105,43 @@ class Findings(Value, frozen=True):
 
 def make_report(
     found: Findings,
-    golden: GoldenSet,
     rules: Rules,
     indexes: tuple[IndexCoverage | None, IndexCoverage | None],
     warnings: Iterable[str],
 ) -> CompareReport:
     """The report of what was found."""
-    (a, b), totals, verdicts = found.sides, found.totals, found.verdicts.items()
-    present = found.sides.present
-    unusual = golden.unusual()
+    seen, totals, verdicts = found.seen, found.totals, found.verdicts.items()
+    a, b = found.sides
+    runs_a, runs_b = seen.side("a"), seen.side("b")
+    unknown = {
+        letter: {name for run in seen.side(letter) for name in run.unknown_query_ids} for letter in "ab"
+    }
     return CompareReport(
-        run_a=a.card.run.run_id if a else None,
-        run_b=b.card.run.run_id,
+        run_a=a.run_ids if a else None,
+        run_b=b.run_ids,
         aggregate_a=totals.aggregate_a,
         aggregate_b=totals.aggregate_b,
         deltas=totals.deltas,
         per_query=found.per_query,
         comparison=totals.comparison,
-        config_changes=tuple(config_changes(a.cards[0].run, b.cards[0].run)) if a else (),
+        config_changes=tuple(config_changes(runs_a[0].run, runs_b[0].run)) if runs_a else (),
         significance=totals.significance,
         gates=found.gates,
         not_comparable=totals.not_comparable,
-        paraphrases_a=paraphrase_groups(unusual, a.card) if a else (),
-        paraphrases_b=paraphrase_groups(unusual, b.card),
+        paraphrases_a=paraphrase_groups(seen.golden, a, found.decisions) if a else (),
+        paraphrases_b=paraphrase_groups(seen.golden, b, found.decisions),
         index_a=indexes[0],
         index_b=indexes[1],
         missed=missed_queries(found.decisions, rules.compare_k),
         failed=_reasons(found.verdicts, Outcome.FAILED),
         tolerated=_reasons(found.verdicts, Outcome.PASSED),
         accepted=tuple(sorted(name for name, verdict in verdicts if verdict.outcome is Outcome.XFAILED)),
-        not_in_golden=tuple(sorted({name for side in present for name in side.card.notes.unknown_query_ids})),
-        removed=tuple(sorted(a.card.notes.unknown_query_ids)) if a else (),
+        not_in_golden=tuple(sorted(unknown["a"] | unknown["b"])),
+        removed=tuple(sorted(unknown["a"])),
         unreadable=tuple(
-            BrokenResult(side.letter, query_id, reason, card.run.run_id if len(side.cards) > 1 else None)
-            for side in present
-            for card in side.cards
-            for query_id, reason in sorted(card.notes.unreadable.items())
+            BrokenResult(run.side, query_id, reason, run.run.run_id if len(seen.side(run.side)) > 1 else None)
+            for run in seen.runs
+            for query_id, reason in sorted(run.unreadable.items())
         ),
         problems=found.problems.problems,
         warnings=(*warnings, *found.problems.warnings),
@@ -154,28 +159,45 @@ def _reasons(verdicts: Mapping[str, Verdict], outcome: Outcome) -> dict[str, str
 # -- paraphrases: queries of one group ask the same thing -----------------------------------------
 
 
-def paraphrase_groups(queries: Iterable[GoldenQuery], scorecard: Scorecard) -> tuple[ParaphraseGroup, ...]:
+def paraphrase_groups(
+    golden: GoldenSet, side: Side, decisions: Iterable[Decision]
+) -> tuple[ParaphraseGroup, ...]:
     """The groups of a golden set in a run, by name."""
-    members: dict[str, dict[str, QueryScore]] = {}
-    for query in queries:
-        if query.group is not None and query.expected_doc_ids:
-            score = scorecard.score(query.id)
-            if score:
-                members.setdefault(query.group, {})[query.id] = score
+    grouped = {query.id: query.group for query in golden.unusual() if query.group and query.expected_doc_ids}
+    if not grouped:
+        return ()
+    sample, position = side.sample(), side.seen.positions[_RECALL]
+    members: dict[str, dict[str, _Found]] = {}
+    for decision in decisions:
+        shown = side.shown_facts(decision.group)
+        if shown is None:
+            continue
+        numbers = [number for run in side.runs if (number := decision.group.numbers[run]) is not None]
+        recall = sample.values(numbers)[position]
+        for query_id in decision.group.query_ids:
+            if query_id in grouped:
+                members.setdefault(grouped[query_id], {})[query_id] = _Found(shown, recall)
     return tuple(_group(name, members[name]) for name in sorted(members))
 
 
-def _group(name: str, scores: Mapping[str, QueryScore]) -> ParaphraseGroup:
-    recalls = [value for score in scores.values() if (value := score.value(_RECALL)) is not None]
+class _Found(NamedTuple):
+    """A query in the run that is shown, and its mean recall in all."""
+
+    facts: Facts
+    recall: float | None
+
+
+def _group(name: str, members: Mapping[str, _Found]) -> ParaphraseGroup:
+    recalls = [found.recall for found in members.values() if found.recall is not None]
     return ParaphraseGroup(
         group=name,
         spread=rounded(max(recalls) - min(recalls)) if recalls else None,
         worst=rounded(min(recalls)) if recalls else None,
         queries=tuple(
-            Paraphrase(query_id, _state(score.facts.doc_rank), score.facts.doc_rank)
-            for query_id, score in sorted(scores.items())
+            Paraphrase(query_id, _state(found.facts.doc_rank), found.facts.doc_rank)
+            for query_id, found in sorted(members.items())
         ),
-        note=_too_shallow(scores.values()),
+        note=_too_shallow(found.facts for found in members.values()),
     )
 
 
@@ -185,9 +207,9 @@ def _state(rank: int | None) -> str:
     return "found" if rank <= FOUND_WITHIN else "ranked too low"
 
 
-def _too_shallow(scores: Iterable[QueryScore]) -> str | None:
+def _too_shallow(members: Iterable[Facts]) -> str | None:
     """A missing document may only be out of sight where fewer hits were stored than are looked at."""
-    depths = [score.facts.depth for score in scores if score.facts.doc_rank is None]
+    depths = [facts.depth for facts in members if facts.doc_rank is None]
     shallow = [depth for depth in depths if depth < LOOKED_WITHIN]
     if not shallow:
         return None

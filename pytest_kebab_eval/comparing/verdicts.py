@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pytest_kebab_eval.comparing.checks import (
     DEFAULT_CHECKS,
@@ -15,9 +15,9 @@ from pytest_kebab_eval.comparing.checks import (
     losable,
 )
 from pytest_kebab_eval.comparing.decide import Decision, Rules, lost_rates
+from pytest_kebab_eval.comparing.one_pass import OnePass
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value, Xfail
-from pytest_kebab_eval.scoring.scorecard import Scorecard
 from pytest_kebab_eval.text import brief, printable
 
 
@@ -48,38 +48,27 @@ class QueryVerdicts:
 
     def __init__(
         self,
-        a: Scorecard | None,
-        b: Scorecard,
+        seen: OnePass,
         decisions: Iterable[Decision],
         rules: Rules,
         today: datetime.date | None,
     ) -> None:
-        self._a, self._b = a, b
-        self._rules = rules
+        self._seen, self._rules = seen, rules
         self._today = today or datetime.date.today()
         self._decisions = {
-            query_id: decision
-            for decision in decisions
-            if decision.lost or decision.may_be_noise
-            for query_id in decision.group.query_ids
+            query_id: decision for decision in decisions for query_id in decision.group.query_ids
         }
-        self._unreadable = {
-            query_id: f"run {name} ({printable(card.run.run_id)}) cannot be read: {reason}"
-            for name, card in (("B", b), ("A", a))  # where neither can be read, A is named
-            if card
-            for query_id, reason in card.notes.unreadable.items()
-        }
-        errors_a = a.notes.errors if a else {}
-        self._errored_in_both = errors_a.keys() & b.notes.errors.keys()
+        self._unreadable = dict(_unreadable(seen))
 
     def judge(self, query_id: str, comparison: QueryComparison | None, xfail: Xfail | None) -> Verdict:
         """The verdict on a query; if there is no run A, only what needs none can fail it."""
         if query_id in self._unreadable:
             return Verdict(Outcome.FAILED, f"the stored result in {self._unreadable[query_id]}")
         if comparison is None:
-            return Verdict(Outcome.SKIPPED, "in neither run" if self._a else "not in the run")
-        if query_id in self._errored_in_both:
-            error = brief(self._b.notes.errors[query_id])
+            return Verdict(Outcome.SKIPPED, "in neither run" if self._seen.count_a else "not in the run")
+        decision = self._decisions[query_id]
+        if decision.a and decision.a.errored and decision.b and decision.b.errored:
+            error = self._error(decision, query_id)
             return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {error}")
         failures = self._failures(comparison, self._rules.fail_on)
         if comparison.kind is ComparisonKind.NEW and not failures:
@@ -97,38 +86,54 @@ class QueryVerdicts:
         is_loss = comparison.kind is ComparisonKind.LOSS
         if not comparison.checks and not is_loss and comparison.cause != "absent":
             return {}
-        score = self._b.score(comparison.query_id)
-        if score is None:
+        decision = self._decisions[comparison.query_id]
+        if decision.b is None:
             return {"absent": "run B has no result for it (lost coverage)"}
         alone = comparison.kind in (None, ComparisonKind.NEW)
         required = comparison.required or ()
         checks = [check for check in comparison.checks if check in fail_on or check in required or alone]
-        if checks and score.facts.errored and "error" not in fail_on and not alone:
+        if checks and decision.b.errored and "error" not in fail_on and not alone:
             checks.append("error")
         if LOSS.name in fail_on and comparison.fell_by > self._rules.loss_over:
             checks.append(LOSS.name)
-        lost = LostCheck(comparison, score, brief(self._b.notes.errors.get(comparison.query_id, "")))
+        lost = LostCheck(comparison, decision.b, self._error(decision, comparison.query_id))
         return {check: SENTENCES[check](lost) for check in checks}
+
+    def _error(self, decision: Decision, query_id: str) -> str:
+        """What went wrong in the run of B that is shown."""
+        run = self._seen.side("b")[decision.shown[1]]
+        return brief(run.errors.get(query_id, ""))
 
     def _could_fail(self, query_id: str, xfail: Xfail) -> bool:
         """Whether B could have lost anything accepted; if not, an xfail may still be needed."""
-        decision, rules = self._decisions.get(query_id), self._rules
-        score = self._a.score(query_id) if self._a else None
-        if score is None or (decision and decision.may_be_noise):
+        decision, rules = self._decisions[query_id], self._rules
+        in_a = decision.a
+        if in_a is None or decision.may_be_noise:
             return False
         return any(
             check.name in xfail.checks
-            and (check.name in rules.fail_on or check.is_required(score, rules.require_all))
-            for check in losable(score, rules.compare_k)
+            and (check.name in rules.fail_on or check.is_required(in_a, rules.require_all))
+            for check in losable(in_a, rules.compare_k)
         )
 
     def _with_rates(self, comparison: QueryComparison, verdict: Verdict) -> Verdict:
         """The verdict with how often the query passed, on each side, what it lost."""
-        decision = self._decisions.get(comparison.query_id)
+        decision = self._decisions[comparison.query_id]
         fail_on = self._rules.fail_on.union(comparison.required or ())
-        lost = lost_rates(decision.rates, fail_on) if decision else ""
+        lost = lost_rates(decision.rates, fail_on)
         told = lost and verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)
         return Verdict(verdict.outcome, f"{verdict.reason}; {lost}") if told else verdict
+
+
+def _unreadable(seen: OnePass) -> Iterator[tuple[str, str]]:
+    """The queries whose result cannot be read, and where and why; where neither can be, A is named."""
+    for letter in "ba":
+        runs = seen.side(letter)
+        names = ",".join(run.name for run in runs)
+        for run in reversed(runs):
+            where = f"in {run.name}: " if len(runs) > 1 else ""
+            for query_id, reason in run.unreadable.items():
+                yield query_id, f"run {letter.upper()} ({names}) cannot be read: {where}{reason}"
 
 
 def _said(failures: Failures) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.aggregates import stored_values
+from pytest_kebab_eval.comparing.totals import aggregate_of_run
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.model import Run
-from pytest_kebab_eval.reading import score_run
-from pytest_kebab_eval.scoring.aggregates import aggregate, stored_values
+from pytest_kebab_eval.open_runs import score_runs
 from pytest_kebab_eval.store import Address, Database, open_database, whole_runs
 
 LAST_RUNS = 30
@@ -67,6 +68,6 @@ def _stored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoi
 
 
 def _scored_point(database: Database, run: Run, golden: GoldenSet) -> HistoryPoint:
-    card = score_run(database, database.with_config(run), golden)
-    values = {name: value for name, value in aggregate(card).values.items() if value is not None}
+    aggregate = aggregate_of_run(score_runs(database, [database.with_config(run)], golden), 0)
+    values = {name: value for name, value in aggregate.values.items() if value is not None}
     return HistoryPoint(run.run_id, run.created_at, values)

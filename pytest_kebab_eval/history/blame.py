@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import COVERAGE, FORBIDDEN, RANK_LIMIT, checks_of
-from pytest_kebab_eval.comparing.unlike_runs import ConfigChange, config_changes
+from pytest_kebab_eval.comparing.configurations import ConfigChange, config_changes
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.history.sightings import (

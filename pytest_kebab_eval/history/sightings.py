@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.checks import is_lost
+from pytest_kebab_eval.comparing.facts import QueryJudge, with_first_of_repeated
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
 from pytest_kebab_eval.matching.strategies import Strategy
 from pytest_kebab_eval.matching.targets import Matcher
+from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, Value
-from pytest_kebab_eval.reading import find_matcher
-from pytest_kebab_eval.scoring.scorecard import QueryScore
-from pytest_kebab_eval.scoring.scorer import Scorer, coarsen
+from pytest_kebab_eval.open_runs import find_matcher, read_some
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
@@ -198,31 +197,30 @@ class RunJudge:
 
 
 class _Tools:
-    """What results are judged with, in one mode; scoring is for checks other than that of retrieval."""
+    """What results are judged with, in one mode; facts are for checks other than that of retrieval."""
 
     def __init__(self, yardstick: Yardstick, mode: MatchMode) -> None:
         self._yardstick = yardstick
         self.matcher: Matcher = find_matcher(
             yardstick.golden, mode, yardstick.base, yardstick.settings.span_overlap
         )
-        coarsen(self.matcher, yardstick.golden.queries, yardstick.base)
+        if mode is MatchMode.FALLBACK:  # queries are matched as coarsely as where these runs are compared
+            read_some(yardstick.golden, self.matcher, yardstick.base)
         self.strategies: dict[str, Strategy] = {}  # what tells a query's correct hits, in every run
 
-    @cached_property
-    def _scorer(self) -> Scorer:
-        return Scorer(self._yardstick.golden, self.matcher, self._yardstick.settings.k)
-
-    def _score(self, opened: OpenRun, result: QueryResult) -> QueryScore | None:
+    def _facts(self, opened: OpenRun, result: QueryResult) -> Facts:
         database, run = opened
-        return self._scorer.score(run, [result], database.corpus).score(result.query_id)
+        judge = QueryJudge(self.matcher, self._yardstick.settings.k)
+        query = self._yardstick.golden.by_id()[result.query_id]
+        targets, passages = self.matcher.targets(query), Passages(database.corpus, run.chunker_version)
+        once = with_first_of_repeated(result)
+        return judge.facts(query, targets, judge.wanted(query, targets), once, passages, is_golden=True)
 
     def state(self, opened: OpenRun, check: str, result: QueryResult) -> State:
         """Whether the comparison of A with this run would call the check lost; else, whether it passes."""
         k, (database, run_a) = self._yardstick.settings.compare_k, self._yardstick.base[0]
         in_a = database.result(run_a.run_id, result.query_id)
-        a = self._score((database, run_a), in_a) if isinstance(in_a, QueryResult) else None
-        score = self._score(opened, result)
-        if score is None or a is None:
+        if not isinstance(in_a, QueryResult):
             return State.UNKNOWN
-        lost = is_lost(check, a, score, k)
+        lost = is_lost(check, self._facts((database, run_a), in_a), self._facts(opened, result), k)
         return State.UNKNOWN if lost is None else State.LOST if lost else State.FOUND

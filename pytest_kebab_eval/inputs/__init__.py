@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.gate_grammar import Gate, parse_gate
-from pytest_kebab_eval.comparing.movement import movement_metric
+from pytest_kebab_eval.comparing.gate_grammar import Gate, overlap_metric, parse_gate
 from pytest_kebab_eval.errors import ChunkerError, GateError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs.sides import (
@@ -112,7 +111,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
             *check_alike(runs_a, "the runs of A"),
             *check_alike(runs_b, "the runs of B"),
         ]
-    overlaps = (movement_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
+    overlaps = (overlap_metric(gate.metric).cutoff for gate in gates if gate.metric.startswith("overlap@"))
     return Inputs(
         golden,
         runs_a,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.unlike_runs import config_changes
+from pytest_kebab_eval.comparing.configurations import config_changes
 from pytest_kebab_eval.errors import NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.settings import Settings

@@ -1,4 +1,4 @@
-"""The metrics, each one pure decorated function; rounding and null-handling are in `scoring.aggregates`."""
+"""The metrics, each one pure decorated function; averaging and null-handling are in `comparing.samples`."""
 
 from pytest_kebab_eval.metrics import ranking  # isort: skip  # reports show them in this order
 from pytest_kebab_eval.metrics import answers  # isort: skip

@@ -1,6 +1,6 @@
 """What a metric is: a name that round-trips, the queries it is over, a formula, and how its values add up.
 
-A formula looks at a `Judged`, a query of a run, with its `Facts`, which `scoring.facts` makes. Queries with
+A formula looks at a `Judged`, a query of a run, with its `Facts`, which `comparing.facts` makes. Queries with
 the same facts are scored once, so what differs from query to query (texts, times, judges' scores) is no part
 of them.
 """

@@ -232,7 +232,7 @@ def kebab_run_b(_kebab: KebabSession) -> Run:
 
 @pytest.fixture(scope="session")
 def _kebab_results(_kebab: KebabSession) -> Iterator[Any]:
-    from pytest_kebab_eval.reading import stored_results
+    from pytest_kebab_eval.open_runs import stored_results
 
     with ExitStack() as stack:
         with _failures():

@@ -40,7 +40,7 @@ from pytest_kebab_eval.settings import Settings, Sources, resolve
 from pytest_kebab_eval.text import brief, printable, safe_lines, shown_path
 
 if TYPE_CHECKING:
-    from pytest_kebab_eval.scoring.briefs import Briefs
+    from pytest_kebab_eval.reports.briefs import Briefs
 
 
 def start_session(config: pytest.Config, sources: Sources) -> KebabSession:
@@ -152,7 +152,7 @@ class EvaluationSource:
         self._inputs: Inputs | None = None
         self._briefs: Briefs | None = None
         if settings.html:
-            from pytest_kebab_eval.scoring.briefs import Briefs
+            from pytest_kebab_eval.reports.briefs import Briefs
 
             self._briefs = Briefs()
         self.made = self._received.evaluation if self._received else None  # the evaluation, if there is one

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from pytest_kebab_eval.comparing.deltas import IN_SUMMARY
+from pytest_kebab_eval.comparing.aggregates import MetricValues, nested, stored_values
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.totals import IN_SUMMARY
 from pytest_kebab_eval.metrics import all_metrics
 from pytest_kebab_eval.model import QueryComparison
-from pytest_kebab_eval.scoring.aggregates import MetricValues, nested, stored_values
 
 # What is no part of a snapshot: it differs between two runs with equal results, or moves without a loss.
 _VOLATILE = {metric.name for metric in all_metrics() if metric.family.volatile}

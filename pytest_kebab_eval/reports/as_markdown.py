@@ -10,9 +10,9 @@ from typing import Any
 
 import jinja2
 
+from pytest_kebab_eval.comparing.configurations import shown_setting
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.unlike_runs import shown_setting
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
 from pytest_kebab_eval.reports.failures import FailedQuery, Words, most_telling
 from pytest_kebab_eval.reports.rows import (

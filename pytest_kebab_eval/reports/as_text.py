@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
+from pytest_kebab_eval.comparing.configurations import changed_settings
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
-from pytest_kebab_eval.comparing.unlike_runs import changed_settings
 from pytest_kebab_eval.comparing.verdicts import Verdict
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison, Value
 from pytest_kebab_eval.reports.failures import FailedQuery, Words

@@ -16,7 +16,7 @@ from pytest_kebab_eval.files import append, has_name_in_other_case, write_whole
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import GoldenQuery, Value
-from pytest_kebab_eval.reading import read_evidence
+from pytest_kebab_eval.open_runs import read_evidence
 from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import report_json
 from pytest_kebab_eval.reports.as_markdown import Context, render_markdown
@@ -27,7 +27,7 @@ from pytest_kebab_eval.text import brief, file_name, marked_file_name, printable
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.history import HistoryPoint
-    from pytest_kebab_eval.scoring.briefs import Briefs
+    from pytest_kebab_eval.reports.briefs import Briefs
 
 MAX_SCORED_FOR_TREND = 20_000  # results of runs that are scored for it
 

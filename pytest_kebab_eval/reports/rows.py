@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
-from pytest_kebab_eval.comparing.deltas import IN_SUMMARY, Significance
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import BETTER, MAY_BE_CHANCE, WORSE, format_p
+from pytest_kebab_eval.comparing.totals import IN_SUMMARY, Significance
 from pytest_kebab_eval.metrics import Metric, all_metrics, is_metric
 from pytest_kebab_eval.model import Value
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
+from pytest_kebab_eval.comparing.facts import distinct_hits
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.golden import LockedChunk
 from pytest_kebab_eval.inputs import Inputs
@@ -16,8 +17,7 @@ from pytest_kebab_eval.matching.letters import normalized
 from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, is_labelled
-from pytest_kebab_eval.reading import HITS_KNOWN, OpenStores, open_stores
-from pytest_kebab_eval.scoring.facts import distinct_hits
+from pytest_kebab_eval.open_runs import HITS_KNOWN, OpenRuns, open_runs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.upkeep.locking import as_locked, found_in_index
 
@@ -73,25 +73,25 @@ def find_unlabelled(
     report = evaluation.report
     lost = {comparison.query_id: comparison.lost for comparison in report.per_query}
     shown = report.replicates.shown if report.replicates else {}
-    with open_stores(settings, inputs, evaluation.matcher) as stores:
-        finder = _Finder(stores, inputs, settings.compare_k)
+    with open_runs(settings, inputs, evaluation.matcher) as runs:
+        finder = _Finder(runs, inputs, settings.compare_k)
         known = (HITS_KNOWN[0], max(HITS_KNOWN[1], settings.compare_k))
-        for query, evidence in zip(queries, stores.evidence(queries, shown, known), strict=True):
+        for query, evidence in zip(queries, runs.evidence(queries, shown, known), strict=True):
             if evidence.expected:
                 yield finder.find(query, evidence, lost.get(query.id, ()))
 
 
 class _Finder:
-    def __init__(self, stores: OpenStores, inputs: Inputs, compare_k: int) -> None:
-        self._stores = stores
-        self._a = stores.passages("a")
+    def __init__(self, runs: OpenRuns, inputs: Inputs, compare_k: int) -> None:
+        self._runs = runs
+        self._a = runs.passages_a
         self._is_exact = inputs.mode is MatchMode.EXACT
         self._version = inputs.run_b.chunker_version
         self._lock = inputs.golden.lock
         self._k = compare_k
 
     def find(self, query: GoldenQuery, evidence: QueryEvidence, lost: tuple[str, ...]) -> QueryToReview:
-        targets = self._stores.targets(query.id)
+        targets = self._runs.targets(query.id)
         found_by = _found_by(targets, is_exact=self._is_exact)
         with_supports = found_by == "anchor" or bool(query.gold_supports)
         expected = self._expected(query, evidence, targets, with_supports=with_supports)
@@ -148,7 +148,7 @@ class _Finder:
         )
 
     def _locked(self, hit: Hit) -> LockedChunk | None:
-        indexed = found_in_index(hit.chunk_id or "", self._stores.b.corpus, self._version)
+        indexed = found_in_index(hit.chunk_id or "", self._runs.b[0][0].corpus, self._version)
         locked = indexed.chunk if indexed else as_locked(hit)
         if locked is None or locked.text:
             return locked

@@ -15,9 +15,9 @@ from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import Evidence, PageQueries
-from pytest_kebab_eval.scoring.briefs import Briefs
 from tests.builders import Json, hit, keep_brief, query, result, stored
 
 if TYPE_CHECKING:
@@ -152,9 +152,7 @@ def many_queries() -> tuple[CompareReport, PageQueries]:
     ]
     lost = {golden_query.id for golden_query in golden[::7]}
     briefs = Briefs()
-    for side in "ab":
-        briefs.watch(side)
-    briefs.finish(golden, Matcher(MatchMode.EXACT), {})
+    briefs.finish(Matcher(MatchMode.EXACT), 1, 2, {})
     for golden_query in golden:
         is_lost = golden_query.id in lost
         keep_brief(briefs.a, golden_query.id, a, (1,))

@@ -16,9 +16,9 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.golden import load_golden_set
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.publishing import ReportSource, render
 from pytest_kebab_eval.reports.site import write_site
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, line, write_golden
 

@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 
 from pytest_kebab_eval import (
-    ChunkerError,
     CompareReport,
     ComparisonKind,
     GoldenQuery,
@@ -26,6 +25,7 @@ from pytest_kebab_eval import (
     load_golden_set,
 )
 from pytest_kebab_eval.cli import main as kebab_eval
+from pytest_kebab_eval.errors import ChunkerError
 from pytest_kebab_eval.store import open_database
 from tests.forked import python
 from tests.integration.conftest import LEAN

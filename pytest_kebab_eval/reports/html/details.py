@@ -12,6 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
+from pytest_kebab_eval.comparing.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.model import (
     Answer,
     Cited,
@@ -22,6 +23,7 @@ from pytest_kebab_eval.model import (
     QueryResult,
     Value,
 )
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.html import (
     TEXT_SHOWN,
@@ -34,8 +36,6 @@ from pytest_kebab_eval.reports.html import (
     truncate,
 )
 from pytest_kebab_eval.reports.html.query_index import QUERIES_A_BLOCK, Evidence, PageQueries, QueryIndex
-from pytest_kebab_eval.scoring.briefs import Briefs
-from pytest_kebab_eval.scoring.facts import SHORTEST_CLAIM
 from pytest_kebab_eval.spans import SPAN_FIELDS
 
 HITS_SHOWN = 10

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.reports.as_markdown import Context
+from pytest_kebab_eval.reports.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.reports.html import (
     escape_controls,
     percent,
@@ -36,7 +37,6 @@ from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend
 from pytest_kebab_eval.reports.rows import metric_label, metric_rows, slice_rows
 from pytest_kebab_eval.reports.templates import make_environment
 from pytest_kebab_eval.reports.wording import counted, coverage, match_counts, verdict_effect
-from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.store.working_tree import WebRepository
 
 if TYPE_CHECKING:

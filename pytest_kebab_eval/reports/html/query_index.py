@@ -13,7 +13,9 @@ from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.slices import slices_of
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, QueryComparison
+from pytest_kebab_eval.reports.briefs import Briefs, RunBriefs
 from pytest_kebab_eval.reports.html import TEXT_SHOWN, packed, script_json, short
 from pytest_kebab_eval.reports.wording import (
     CAUSES,
@@ -23,8 +25,6 @@ from pytest_kebab_eval.reports.wording import (
     has_same_ids,
     review_command,
 )
-from pytest_kebab_eval.scoring.briefs import Briefs, RunBriefs
-from pytest_kebab_eval.scoring.scorecard import slice_labels, slices_of
 
 QUERIES_A_BLOCK = 50
 ROWS_PACKED = 200  # at a time
@@ -135,7 +135,7 @@ class QueryIndex:
         self.alone = report.run_a is None
         self.levels = _levels(report.per_query)
         self._level_of: dict[int | None, int] = {None: len(self.levels) - 1}
-        self._slices: dict[object, tuple[tuple[str, ...], list[int]]] = {}  # names and numbers, by labels
+        self._slices: dict[tuple[str, ...], tuple[tuple[str, ...], list[int]]] = {}  # names and numbers
         self._slice_tally: Counter[tuple[str, ...]] = Counter()
         self._slice_numbers: dict[str, int] = {}
         self.cause_counts: Counter[str] = Counter()
@@ -249,13 +249,13 @@ class QueryIndex:
 
     def _count_slices(self, query: GoldenQuery) -> list[int]:
         """Count the query in its slices; the slices' numbers, found once for queries with the same labels."""
-        labels = slice_labels(query)
-        found = self._slices.get(labels)
+        slices = slices_of(query)
+        found = self._slices.get(slices)
         if found is None:
             numbers = self._slice_numbers
-            names = tuple(short(name, SLICE_SHOWN) for name in slices_of(query))
+            names = tuple(short(name, SLICE_SHOWN) for name in slices)
             found = names, [numbers.setdefault(name, len(numbers)) for name in names]
-            self._slices[labels] = found
+            self._slices[slices] = found
         self._slice_tally[found[0]] += 1
         return found[1]
 

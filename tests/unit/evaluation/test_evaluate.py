@@ -12,7 +12,7 @@ from pytest_kebab_eval import compute_aggregate, load_golden_set
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence, store
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reading import read_evidence
+from pytest_kebab_eval.open_runs import read_evidence
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.settings import Settings
 from tests.builders import (

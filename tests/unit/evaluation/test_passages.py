@@ -11,7 +11,7 @@ import pytest
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence, passage_of
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.reading import read_evidence
+from pytest_kebab_eval.open_runs import read_evidence
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from tests.builders import Json, hit, line, make_database, query, result, stored_hit, write_golden

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval import (
-    ChunkerError,
     ComparisonKind,
     DatabaseError,
     GoldenError,
@@ -21,8 +20,9 @@ from pytest_kebab_eval import (
     load_golden_set,
     store_aggregate,
 )
+from pytest_kebab_eval.comparing.aggregates import aggregate_json
+from pytest_kebab_eval.errors import ChunkerError
 from pytest_kebab_eval.evaluate import evaluate, store
-from pytest_kebab_eval.scoring.aggregates import aggregate_json
 from pytest_kebab_eval.settings import Settings
 from tests.builders import aggregate_of, deltas_of, dump, line, make_database, result, side_a, write_golden
 from tests.unit.conftest import FINDS_C1

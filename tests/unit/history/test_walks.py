@@ -14,8 +14,7 @@ from pytest_kebab_eval.history.blame import Blame, Walk, walk_suite, watched_que
 from pytest_kebab_eval.history.sightings import Sighting, State, Trace
 from pytest_kebab_eval.matching.locations import OpenRun, Passages
 from pytest_kebab_eval.model import GoldenQuery, QueryResult, Unreadable
-from pytest_kebab_eval.reading import find_matcher
-from pytest_kebab_eval.scoring.scorer import Scorer
+from pytest_kebab_eval.open_runs import find_matcher
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Address
 from tests.builders import hit, line, make_database, result, write_golden
@@ -46,10 +45,7 @@ def rank_of(walk: Walk, stored: OpenRun, query: GoldenQuery, found: QueryResult)
     matcher = find_matcher(
         yardstick.golden, yardstick.mode_of(run), yardstick.base, yardstick.settings.span_overlap
     )
-    score = Scorer(yardstick.golden, matcher, 5).score(run, [found], database.corpus).score(query.id)
     ranking = matcher.targets(query).judge(found.hits, Passages(database.corpus, run.chunker_version))
-    assert score is not None
-    assert score.facts.ranking.first == ranking.first
     return ranking.first
 
 

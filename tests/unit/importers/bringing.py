@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_kebab_eval import GoldenQuery, InputError, compute_aggregate, load_golden_set
+from pytest_kebab_eval.comparing.aggregates import AggregateMetrics
 from pytest_kebab_eval.importers import Source, Summary, import_run, installed_importers, load_importer
 from pytest_kebab_eval.model import QueryResult
-from pytest_kebab_eval.scoring.aggregates import AggregateMetrics
 from pytest_kebab_eval.store import find_run, open_database
 from tests.builders import Json
 

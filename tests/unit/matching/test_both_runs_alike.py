@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kebab_eval import CompareReport
 from pytest_kebab_eval.evaluate import evaluate
-from pytest_kebab_eval.scoring.briefs import Briefs
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, deltas_of, hit, line, make_database, result, write_golden
 from tests.unit.matching.conftest import config, kind_of, only, place, scored

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval import ChunkerError, RunRecorder, compute_aggregate
+from pytest_kebab_eval import RunRecorder, compute_aggregate
+from pytest_kebab_eval.errors import ChunkerError
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, line, result, side_a, write_golden

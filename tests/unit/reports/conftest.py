@@ -15,10 +15,10 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.history import HistoryPoint
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.html.page import ComparedRuns, render_report_html
 from pytest_kebab_eval.reports.html.query_index import PageQueries
 from pytest_kebab_eval.reports.publishing import ShownEvidence
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.working_tree import WebRepository
 from tests.builders import Json, answer, make_database, result, write_golden

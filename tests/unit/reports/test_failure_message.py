@@ -12,7 +12,7 @@ from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.evaluate import evaluate, failure_evidence
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison
-from pytest_kebab_eval.reading import read_evidence
+from pytest_kebab_eval.open_runs import read_evidence
 from pytest_kebab_eval.reports.as_text import explain
 from pytest_kebab_eval.reports.failures import most_telling, review_hint
 from pytest_kebab_eval.settings import Settings

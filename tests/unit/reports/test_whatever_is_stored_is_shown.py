@@ -22,9 +22,9 @@ from pytest_kebab_eval.reports import FORMATS
 from pytest_kebab_eval.reports.as_json import format_json, snapshot_of
 from pytest_kebab_eval.reports.as_markdown import report_context
 from pytest_kebab_eval.reports.as_text import annotate, explain, query_lines, summary
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.failures import FailedQuery
 from pytest_kebab_eval.reports.publishing import ReportSource, ShownEvidence, render
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store.results import decode_result
 from tests.builders import aggregate_of, answer, hit, line, make_database, result, write_golden

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import InputError, RunRecorder
-from pytest_kebab_eval.comparing.unlike_runs import config_changes
+from pytest_kebab_eval.comparing.configurations import config_changes
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.store import find_run, open_database
 from tests.builders import Json, make_database

@@ -15,11 +15,11 @@ from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import ComparisonKind, GoldenQuery, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.as_markdown import report_context
+from pytest_kebab_eval.reports.briefs import Briefs
 from pytest_kebab_eval.reports.html import details, query_index
 from pytest_kebab_eval.reports.html.details import DetailBlocks
 from pytest_kebab_eval.reports.html.page import render_report_html
 from pytest_kebab_eval.reports.html.query_index import Evidence, PageQueries
-from pytest_kebab_eval.scoring.briefs import Briefs
 from pytest_kebab_eval.store import database
 from pytest_kebab_eval.store.results import decode_result
 from tests.browser.conftest import many_queries
@@ -109,9 +109,7 @@ def changed_queries(count: int) -> PageQueries:
     numbers = random.Random(7)
     golden = [query(f"q-{n:05}", query=words(numbers, 8), expected_chunk_ids=["c1"]) for n in range(count)]
     briefs = Briefs()
-    for letter in "ab":
-        briefs.watch(letter)
-    briefs.finish(golden, Matcher(MatchMode.EXACT), {})
+    briefs.finish(Matcher(MatchMode.EXACT), 1, 2, {})
     for shown in golden:
         for side in (briefs.a, briefs.b):
             ids = [f"{numbers.getrandbits(128):x}" for _ in range(10)]

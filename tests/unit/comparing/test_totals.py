@@ -1,9 +1,9 @@
-"""Queries that are alike share one score, and values of their own are kept as columns: nobody can tell."""
+"""Queries that are alike are one group, and values of their own are kept as columns: nobody can tell."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,15 +11,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kebab_eval.comparing.deltas import compare_totals, significance_in
+from pytest_kebab_eval.comparing.one_pass import OnePass, SeenRun
+from pytest_kebab_eval.comparing.samples import Pairs, Side, Sides, sides_of
 from pytest_kebab_eval.comparing.significance import paired_test
+from pytest_kebab_eval.comparing.totals import aggregate, compare_totals
+from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Metric, Values
 from pytest_kebab_eval.metrics.registry import total
 from pytest_kebab_eval.model import MatchMode, QueryResult, Run
-from pytest_kebab_eval.scoring.aggregates import aggregate
-from pytest_kebab_eval.scoring.scorecard import Scorecard
-from pytest_kebab_eval.scoring.scorer import Scorer
 from tests.builders import golden, hit, result, stored
 
 
@@ -62,7 +62,8 @@ def stored_as(number: int, asked_query: Asked) -> QueryResult:
     return msgspec.structs.replace(stored(given), query_id=name(number))
 
 
-def scorecards(asked_pairs: Sequence[Pair]) -> tuple[Scorecard, Scorecard]:
+def compared(asked_pairs: Sequence[Pair], kept: Collection[int] | None = None) -> Sides:
+    """Both runs, or the results of only some queries, read in one pass."""
     entries = [
         {
             "id": name(number),
@@ -72,14 +73,17 @@ def scorecards(asked_pairs: Sequence[Pair]) -> tuple[Scorecard, Scorecard]:
         }
         for number, pair in enumerate(asked_pairs)
     ]
-    scorer = Scorer(golden(*entries), Matcher(MatchMode.EXACT))
-    a, b = (
-        scorer.score(
-            Run(side), [stored_as(n, getattr(pair, side)) for n, pair in enumerate(asked_pairs)], None
-        )
-        for side in ("a", "b")
-    )
-    return a, b
+    runs = [SeenRun(side, Run(side), Passages()) for side in "ab"]
+    seen = OnePass(golden(*entries), Matcher(MatchMode.EXACT), runs)
+    for number, pair in enumerate(asked_pairs):
+        if kept is None or number in kept:
+            seen.add(name(number), (stored_as(number, pair.a), stored_as(number, pair.b)))
+    return sides_of(seen, ())
+
+
+def of_a(sides: Sides) -> Side:
+    assert sides.a
+    return sides.a
 
 
 def mean_of(values: Sequence[Fraction]) -> float | None:
@@ -103,8 +107,7 @@ def reciprocal(asked_query: Asked) -> Fraction:
 
 @given(pairs)
 def test_an_aggregate_is_that_of_its_queries_one_by_one(asked_pairs: list[Pair]) -> None:
-    card, _ = scorecards(asked_pairs)
-    found = aggregate(card)
+    found = aggregate(of_a(compared(asked_pairs)))
     for part, chosen in {
         None: [pair.a for pair in asked_pairs],
         "tags=x": [pair.a for pair in asked_pairs if pair.tag == "x"],
@@ -128,29 +131,26 @@ def test_an_aggregate_of_some_queries_is_that_of_a_run_with_no_others(
     asked_pairs: list[Pair], data: st.DataObject
 ) -> None:
     kept = data.draw(st.sets(st.sampled_from(range(len(asked_pairs)))))
-    card, _ = scorecards(asked_pairs)
-    some = aggregate(card.only({name(number) for number in kept}))
-    alone = [stored_as(number, asked_pairs[number].a) for number in sorted(kept)]
-    entries = [
-        {"id": name(n), "query": "?", "expected_chunk_ids": ["c1"], "tags": [pair.tag] if pair.tag else []}
-        for n, pair in enumerate(asked_pairs)
+    sides = compared(asked_pairs)
+    groups = [
+        group._replace(rows=rows, query_ids=tuple(name(row) for row in rows))
+        for group in sides.b.seen.every_group
+        if (rows := [row for row in group.rows if row in kept])
     ]
-    scorer = Scorer(golden(*entries), Matcher(MatchMode.EXACT))
-    assert some == aggregate(scorer.score(Run("a"), alone, None))
+    assert aggregate(of_a(sides), groups) == aggregate(of_a(compared(asked_pairs, kept)))
 
 
 @given(pairs)
 def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pair]) -> None:
-    a, b = scorecards(asked_pairs)
-    found = compare_totals(a, b, {}).significance
+    sides = compared(asked_pairs)
+    found = compare_totals(sides, {}).significance
     changes = [float(reciprocal(pair.b)) - float(reciprocal(pair.a)) for pair in asked_pairs]
     is_yes_no = {reciprocal(asked) for pair in asked_pairs for asked in (pair.a, pair.b)} <= {0, 1}
     expected = paired_test([change for change in changes if change], len(changes), yes_no=is_yes_no)
     assert (found["mrr"].n, found["mrr"].up, found["mrr"].down) == (expected.n, expected.up, expected.down)
     assert found["mrr"].p == expected.p
     both = [pair for pair in asked_pairs if pair.a.judged is not None and pair.b.judged is not None]
-    judged = significance_in(a, b, "judge_groundedness", None)
-    assert judged is not None
+    judged = Pairs(sides).tested(Metric.parse("judge_groundedness"))
     assert judged.n == len(both)
     assert judged.up == sum((pair.b.judged or 0) > (pair.a.judged or 0) for pair in both)
 
@@ -158,13 +158,13 @@ def test_significance_is_that_of_the_changes_query_by_query(asked_pairs: list[Pa
 def test_what_is_equal_query_by_query_is_equal_in_total_however_it_is_counted() -> None:
     # precision@5 is 0.2 for 663 of 800 queries in both runs; 663 x 0.2 / 800 is just below 0.16575
     ranks = [1] + [2] * 43 + [3] * 70 + [4] * 549 + [None] * 137
-    a, b = scorecards(
+    sides = compared(
         [
             Pair(None, Asked(rank, 1, None, errored=False), Asked(rank and 1, 1, None, errored=False))
             for rank in ranks
         ]
     )
-    values = [aggregate(card).value("precision@5_chunk") for card in (a, b)]
+    values = [aggregate(side).value("precision@5_chunk") for side in sides if side]
     assert values == [round(math.fsum([0.2] * 663) / 800, 4)] * 2
 
 
@@ -174,26 +174,11 @@ def test_counted_sums_are_as_exact_as_those_one_by_one(counted: list[tuple[float
     assert at_once == math.fsum(value for value, count in counted for _ in range(count))
 
 
-def test_queries_alike_share_one_score_also_between_runs() -> None:
+def test_queries_alike_are_one_group_and_what_differs_is_in_columns() -> None:
     alike = Pair(None, Asked(1, 10, None, errored=False), Asked(1, 20, None, errored=False))
     other = Pair(None, Asked(3, 10, None, errored=False), Asked(1, 20, None, errored=False))
-    a, b = scorecards([alike, alike, other])
-    assert a.score("q0") is a.score("q1") is b.score("q0") is b.score("q2")
-    assert a.score("q2") is not a.score("q0")
-    assert list(a.part().values(Metric.parse("mrr"))) == [(1.0, 2), (1 / 3, 1)]
-    assert list(a.part().values(Metric.parse("latency_p50_ms"))) == [(10.0, 1)] * 3
-
-
-def test_a_result_stored_twice_keeps_no_value_of_either() -> None:
-    asked_query = stored_as(0, Asked(1, 10, 5, errored=False))
-    scorer = Scorer(
-        golden({"id": "q0", "query": "?", "expected_chunk_ids": ["c1"]}), Matcher(MatchMode.EXACT)
-    )
-    card = scorer.score(
-        Run("a"), [asked_query, stored_as(1, Asked(1, 30, 3, errored=False)), asked_query], None
-    )
-    assert card.notes.unreadable == {"q0": "the result is stored twice"}
-    found = aggregate(card)
-    assert (found.value("latency_p50_ms"), found.value("judge_groundedness")) == (30, 3)
-    assert found.counts["latency_p50_ms"] == 1
-    assert (found.total_queries, found.failed_queries) == (2, 1)
+    sides = compared([alike, alike, other])
+    assert [group.query_ids for group in sides.b.seen.groups] == [("q0", "q1"), ("q2",)]
+    part = of_a(sides).sample().part()
+    assert list(part.values(Metric.parse("mrr"))) == [(1.0, 2), (1 / 3, 1)]
+    assert list(part.values(Metric.parse("latency_p50_ms"))) == [(10.0, 1)] * 3

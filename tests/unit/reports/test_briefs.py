@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.scoring.briefs import RunBriefs
+from pytest_kebab_eval.reports.briefs import RunBriefs
 from tests.builders import Json, answer, hit, keep_brief, result, stored
 
 

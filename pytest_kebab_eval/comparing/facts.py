@@ -1,22 +1,13 @@
-"""A golden query and what a run stored for it -> `Facts`, all that most metrics look at.
-
-The index reads what judging many results will ask it for in few statements, since to a server each is a round
-trip; what is not read ahead is read when it is asked for.
-"""
+"""A golden query and what a run stored for it -> `Facts`, all that checks and most metrics look at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+
+import msgspec
 
 from pytest_kebab_eval.matching.locations import Passages, has_document
-from pytest_kebab_eval.matching.strategies import (
-    CitationCheck,
-    Ranking,
-    check_citations,
-    each_resolves,
-    first_of_each,
-)
+from pytest_kebab_eval.matching.strategies import CitationCheck, Ranking, check_citations, first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import (
@@ -34,36 +25,47 @@ from pytest_kebab_eval.store import Corpus
 
 SHORTEST_CLAIM = 5  # a shorter one means nothing
 
+_Ranks = tuple[int | None, ...]
+_NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
+
 
 class QueryJudge:
     """Judges results against what their golden queries want."""
 
     def __init__(self, matcher: Matcher, cutoff: int) -> None:
-        self._matcher = matcher
+        self.matcher = matcher
         self._cutoff = cutoff
         self._across_chunkers = matcher.mode is MatchMode.FALLBACK
 
-    def targets(self, query: GoldenQuery) -> Targets:
-        return self._matcher.targets(query)
+    def wanted(self, query: GoldenQuery, targets: Targets) -> TargetFacts:
+        """What is the same in every run."""
+        return TargetFacts(
+            targets.gains,
+            targets.matched_by,
+            targets.has_chunk_targets,
+            query.required_support_groups,
+            self._across_chunkers or query.alternatives != (),
+            query.must_rank_at_most,
+            query.require,
+        )
 
-    def facts(self, query: GoldenQuery, result: QueryResult, passages: Passages, *, is_golden: bool) -> Facts:
+    def facts(
+        self,
+        query: GoldenQuery,
+        targets: Targets,
+        wanted: TargetFacts,
+        result: QueryResult,
+        passages: Passages,
+        *,
+        is_golden: bool,
+    ) -> Facts:
         """What is known of the query in a run; one that errored found and answered nothing."""
-        targets = self._matcher.targets(query)
         errored = result.error is not None
-        hits = () if errored else result.hits
-        answer = None if errored else result.answer
+        hits, answer = ((), None) if errored else (result.hits, result.answer)
         ranking = targets.strategy.judge(hits, passages)
         expected, doc_ids = query.expected_answer, query.expected_doc_ids
         return Facts(  # in their order: by keyword it takes a fifth longer
-            TargetFacts(
-                targets.gains,
-                targets.matched_by,
-                targets.has_chunk_targets,
-                query.required_support_groups,
-                self._across_chunkers or query.alternatives != (),
-                query.must_rank_at_most,
-                query.require,
-            ),
+            wanted,
             ranking,
             query.k or self._cutoff,
             *(_document_ranks(doc_ids, hits, query.doc_alternatives) if doc_ids else _NO_DOCUMENTS),
@@ -77,22 +79,8 @@ class QueryJudge:
             else None,
             _containment(expected, hits, passages) if expected is not None else None,
             tuple([hit.rank for hit in hits if targets.forbidden.has(hit)]) if targets.forbidden else None,
-            _wrong_ranks(query, hits, ranking.correct)
-            if query.relevance and not self._across_chunkers
-            else (),
+            _wrong_ranks(query, hits, ranking) if query.relevance and not self._across_chunkers else (),
         )
-
-    def ranking(self, query: GoldenQuery, result: QueryResult | None, passages: Passages) -> Ranking:
-        """Which hits of a result are correct; none of one that is not there, or that errored."""
-        hits = distinct_hits(result.hits) if result and result.error is None else ()
-        return self.targets(query).judge(hits, passages)
-
-    def citations_resolve(self, result: QueryResult | None, passages: Passages) -> tuple[bool, ...]:
-        """For each citation of a result's answer, whether it leads to a chunk."""
-        answer = result.answer if result else None
-        if result is None or answer is None:
-            return ()
-        return each_resolves(answer, result.hits, passages)
 
 
 def distinct_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
@@ -106,13 +94,9 @@ def distinct_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     return tuple(kept)
 
 
-def _wrong_ranks(query: GoldenQuery, hits: Sequence[Hit], correct: Sequence[int]) -> tuple[int, ...]:
+def _wrong_ranks(query: GoldenQuery, hits: Sequence[Hit], ranking: Ranking) -> tuple[int, ...]:
     """The ranks of hits that somebody judged, and that are not correct."""
-    return tuple(hit.rank for hit in hits if is_labelled(query, hit) and hit.rank not in correct)
-
-
-_Ranks = tuple[int | None, ...]
-_NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
+    return tuple(hit.rank for hit in hits if is_labelled(query, hit) and hit.rank not in ranking.correct)
 
 
 def _document_ranks(
@@ -169,83 +153,43 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-# -- what the index is asked for, read ahead -----------------------------------------------------------
+# -- what the index is asked for, read for many queries at once ---------------------------------------
 
-_TOGETHER = 1_600  # results in memory at once
+_TOGETHER = 800  # queries whose results are in memory at once
 
-
-def with_lookahead(
-    results: Iterable[QueryResult | Unreadable],
-    corpus: Corpus | None,
-    matcher: Matcher,
-    queries: Mapping[str, GoldenQuery],
-) -> Iterator[QueryResult | Unreadable]:
-    """The results, as they come; the corpus has read what judging them will ask for."""
-    if corpus is None or corpus.is_empty:
-        yield from results
-        return
-    waiting: list[QueryResult | Unreadable] = []
-    wanted = _Wanted(corpus, matcher, queries, len(queries))
-    for result in results:
-        if isinstance(result, QueryResult):
-            wanted.add(result)
-        if not waiting and not wanted:  # nothing of the index is asked for: none has to wait for others
-            yield result
-        else:
-            waiting.append(result)
-        del result  # so that the next one is decoded into the same memory
-        if len(waiting) == _TOGETHER:
-            wanted.read()
-            yield from _one_by_one(waiting)
-    wanted.read()
-    yield from _one_by_one(waiting)
+Stored = QueryResult | Unreadable | None
+Row = tuple[str, tuple[Stored, ...]]  # a query id, and what each run has stored for it
 
 
-def _one_by_one(waiting: list[QueryResult | Unreadable]) -> Iterator[QueryResult | Unreadable]:
-    """Empty the list from its start; each is gone when the next one is judged."""
-    waiting.reverse()
-    while waiting:
-        yield waiting.pop()
-
-
-def read_ahead(
-    results: Sequence[QueryResult], corpus: Corpus, matcher: Matcher, queries: Mapping[str, GoldenQuery]
-) -> None:
-    """Have the index read what judging these results will ask for."""
-    wanted = _Wanted(corpus, matcher, queries, len(results))
-    for result in results:
-        wanted.add(result)
-    wanted.read()
-
-
-class _Wanted:
-    """What judging results will ask the index for, and it has not read."""
+class IndexReader:
+    """Reads what judging results will ask an index for, in few statements: each is a round trip."""
 
     def __init__(
         self, corpus: Corpus, matcher: Matcher, queries: Mapping[str, GoldenQuery], count: int
     ) -> None:
-        self._corpus, self._matcher, self._queries, self._count = corpus, matcher, queries, count
+        self._corpus, self._matcher, self._queries = corpus, matcher, queries
         self._is_exact = matcher.mode is MatchMode.EXACT
+        self._knows_cited: bool | None = None
+        self._count = count  # of the results that are read in all
         self._located: set[str] = set()  # chunks whose place is asked for, and those whose text may be
         self._read: set[str] = set()
         self._paths: set[str] = set()
         self._scoped: set[str] = set()  # documents, or chunks, whose paths are
 
-    @cached_property
-    def _knows_cited(self) -> bool:
-        return self._corpus.knows_cited(self._count)
-
     def __bool__(self) -> bool:
         return bool(self._located or self._read or self._paths or self._scoped)
 
     def add(self, result: QueryResult) -> None:
-        query = self._queries.get(result.query_id)
+        """Note what this result will ask for."""
         for cited in result.answer.citations if result.answer else ():
             if cited.citation is not None and cited.citation.path:
+                if self._knows_cited is None:
+                    self._knows_cited = self._corpus.knows_cited(self._count)
                 if not self._knows_cited:
                     self._paths.add(cited.citation.path)
             elif cited.chunk_id and all(cited.chunk_id != hit.chunk_id for hit in result.hits):
                 self._located.add(cited.chunk_id)
+        query = self._queries.get(result.query_id)
         if query is None:
             return
         if query.gold_supports or query.expected_answer is not None:
@@ -261,10 +205,46 @@ class _Wanted:
             self._scoped |= {*targets.doc_ids} or {*targets.ids}
 
     def read(self) -> None:
-        """Read it in few statements."""
+        """Read it."""
         self._corpus.read_ahead(self._read)
         self._corpus.locate_ahead(self._located)
         self._corpus.cite_ahead(self._paths)
         self._corpus.read_paths(self._scoped)
         for names in (self._located, self._read, self._paths, self._scoped):
             names.clear()
+
+
+def with_index(rows: Iterable[Row], readers: Sequence[IndexReader | None]) -> Iterator[Row]:
+    """The rows, as they come; the index of each run has read what judging them will ask for."""
+    asked = [*{id(reader): reader for reader in readers if reader is not None}.values()]
+    if not asked:
+        yield from rows
+        return
+    waiting: list[Row] = []
+    for query_id, results in rows:
+        for reader, result in zip(readers, results, strict=True):
+            if reader is not None and isinstance(result, QueryResult):
+                reader.add(result)
+        if waiting or any(asked):
+            waiting.append((query_id, results))
+            if len(waiting) == _TOGETHER:
+                yield from _read_for(waiting, asked)
+        else:  # nothing of the index is asked for: none has to wait for others
+            yield query_id, results
+        del results  # so that the next ones are decoded into the same memory
+    yield from _read_for(waiting, asked)
+
+
+def _read_for(waiting: list[Row], readers: Iterable[IndexReader]) -> Iterator[Row]:
+    """Empty the list from its start; each row is gone when the next one is judged."""
+    for reader in readers:
+        reader.read()
+    waiting.reverse()
+    while waiting:
+        yield waiting.pop()
+
+
+def with_first_of_repeated(result: QueryResult) -> QueryResult:
+    """The result, each of its chunks once."""
+    hits = distinct_hits(result.hits)
+    return result if len(hits) == len(result.hits) else msgspec.structs.replace(result, hits=hits)

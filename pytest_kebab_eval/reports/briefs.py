@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,11 +54,6 @@ class RunBriefs:
                 return
         self.records[query_id] = _encode(_unusual(result, correct, answered))
 
-    def replace(self, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
-        known = len(self.times)
-        self.add(query_id, result, [hit.chunk_id for hit in result.hits], correct)
-        del self.times[known:]
-
     def of(self, query_id: str) -> list[Any] | None:
         """What is kept of a query's result; None if the run has none."""
         record = self.records.get(query_id)
@@ -99,36 +94,38 @@ class Briefs:
     """An observer that keeps the results of both sides in brief; `a` is empty where run B is judged alone."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, list[RunBriefs]] = {"a": [], "b": []}
-        self.matcher: Matcher | None = None
+        self._runs: dict[int, RunBriefs] = {}  # by the number of the run, those of A first
+        self._matcher: Matcher | None = None
         self.a = self.b = RunBriefs()
 
-    def watch(self, side: str) -> RunBriefs:
-        self._runs[side].append(RunBriefs())
-        return self._runs[side][-1]
+    @property
+    def matcher(self) -> Matcher | None:
+        return self._matcher
 
-    def finish(
-        self, queries: Iterable[GoldenQuery], matcher: Matcher, shown: Mapping[str, tuple[int, int]]
-    ) -> None:
-        """Have all targets found while the databases are open, and choose the runs that are shown."""
-        for query in queries:
-            matcher.target_ids(query)
-        self.matcher = matcher
-        self.a, self.b = (self._chosen(side, number, shown) for number, side in enumerate("ab"))
+    def add(self, run: int, query_id: str, result: QueryResult, correct: tuple[int, ...]) -> None:
+        """Keep a result of the run of that number."""
+        ids = [hit.chunk_id for hit in result.hits]
+        self._runs.setdefault(run, RunBriefs()).add(query_id, result, ids, correct)
 
-    def _chosen(self, side: str, number: int, shown: Mapping[str, tuple[int, int]]) -> RunBriefs:
+    def finish(self, matcher: Matcher, count_a: int, runs: int, shown: Mapping[str, tuple[int, int]]) -> None:
+        """Choose the runs that are shown."""
+        self._matcher = matcher
+        self.a = self._chosen(range(count_a), 0, shown)
+        self.b = self._chosen(range(count_a, runs), 1, shown)
+
+    def _chosen(self, runs: range, position: int, shown: Mapping[str, tuple[int, int]]) -> RunBriefs:
         """Of several runs, for each query the one that is shown; times are those of all."""
-        if len(self._runs[side]) == 1:
-            return self._runs[side][0]
+        if len(runs) == 1:
+            return self._runs.get(runs[0], RunBriefs())
         chosen = RunBriefs()
-        for run_number, run in enumerate(self._runs[side]):
+        for number, run in enumerate(self._runs[run] for run in runs if run in self._runs):
             chosen.times.extend(run.times)
             for query_id, record in run.records.items():
-                if shown.get(query_id, (0, 0))[number] == run_number:
+                if shown.get(query_id, (0, 0))[position] == number:
                     chosen.records[query_id] = record
                     chosen.errored |= run.errored & {query_id}
         return chosen
 
     def expected(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of what a query wants found."""
-        return self.matcher.target_ids(query) if self.matcher else ()
+        return self._matcher.target_ids(query) if self._matcher else ()

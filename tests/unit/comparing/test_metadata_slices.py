@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kebab_eval.scoring.scorecard import slices_by_query, slices_of
+from pytest_kebab_eval.comparing.slices import slices_by_query, slices_of
 from tests.builders import Json, query, result
 from tests.unit.comparing.conftest import C1, gated
 

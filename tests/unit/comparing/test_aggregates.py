@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pytest_kebab_eval import AggregateMetrics, compute_aggregate
-from pytest_kebab_eval.scoring.aggregates import aggregate_json, nested
+from pytest_kebab_eval.comparing.aggregates import aggregate_json, nested
 from tests.builders import Json, answer, hit, line, make_database, result, write_golden
 
 C1: Json = {"expected_chunk_ids": ["c1"]}
@@ -228,3 +228,15 @@ def test_only_the_named_run_is_scored(tmp_path: Path, created: str) -> None:
     db = make_database(tmp_path / "kebab.sqlite", first={"q1": result("c1")}, second={"q1": result("x")})
     expected = {"first": 1.0, "second": 0.0}
     assert compute_aggregate(created, db=db, golden=golden).values["hit@1"] == expected[created]
+
+
+def test_what_was_stored_is_read_again(tmp_path: Path) -> None:
+    aggregate = ranks_one_four_and_a_miss(tmp_path)
+    again = AggregateMetrics.from_json(aggregate_json(aggregate))
+    assert (again, again.mrr, again.hit_at_k[5]) == (aggregate, 0.4167, 0.6667)
+    assert again["recall_any@3"] == again["hit@3"] == 0.3333
+
+
+def test_an_aggregate_of_kebabs_own_has_what_it_has() -> None:
+    again = AggregateMetrics.from_json('{"hit_at_k": {"1": 0.5}, "mrr": 0.6, "total_queries": 4}')
+    assert (again["hit@1"], again.mrr, again.total_queries, again.groundedness) == (0.5, 0.6, 4, None)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from pytest_kebab_eval.comparing.facts import IndexReader, Row, with_index
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import MatchMode, QueryResult, Span
-from pytest_kebab_eval.scoring.facts import with_lookahead
 from pytest_kebab_eval.store import Database, open_database
 from tests.builders import answer, golden, hit, line, make_database, result
 
@@ -59,10 +59,13 @@ def taken_and_given(path: Path, wanted: GoldenSet) -> list[str]:
             yield stored
 
     with open_database(path) as database:
-        results = taken(iter(database.results("a")))
-        given = with_lookahead(results, database.corpus, Matcher(MatchMode.EXACT), wanted.by_id())
-        order.extend(stored.query_id for stored in given)
+        order.extend(query_id for query_id, _ in rows_of(database, taken(database.results("a")), wanted))
     return order
+
+
+def rows_of(database: Database, results: Iterator[Any], wanted: GoldenSet) -> Iterator[Row]:
+    reader = IndexReader(database.corpus, Matcher(MatchMode.EXACT), wanted.by_id(), len(wanted.queries))
+    return with_index(((found.query_id, (found,)) for found in results), [reader])
 
 
 def test_a_result_that_asks_the_index_for_nothing_does_not_wait_for_others(path: Path) -> None:
@@ -82,8 +85,7 @@ def test_many_citations_have_all_chunks_located_and_few_those_of_their_documents
 ) -> None:
     # more than one query for four documents is many
     with open_database(path) as database:
-        wanted = queries(count).by_id()
-        kept = [*with_lookahead(database.results("a"), database.corpus, Matcher(MatchMode.EXACT), wanted)]
+        kept = [found for _, (found,) in rows_of(database, database.results("a"), queries(count))]
         cites = [
             cited.citation
             for r in kept

@@ -1,0 +1,52 @@
+"""Stored results that are looked at again, read by key: those of the run that is shown of each query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pytest_kebab_eval.comparing.facts import Stored
+from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.matching.targets import Targets
+from pytest_kebab_eval.model import Hit, QueryResult
+
+TOGETHER = 500  # queries whose results and passages are in memory at once, read by a few statements
+
+
+class StoredSide:
+    """The results of a side; those asked for next are read together."""
+
+    def __init__(self, passages: Passages, read: Callable[[Sequence[str]], Mapping[str, Stored]]) -> None:
+        self.passages = passages
+        self._read = read
+        self._coming: list[str] = []
+        self._found: dict[str, Stored] = {}
+
+    def will_ask(self, query_ids: Iterable[str]) -> None:
+        """The queries that come next, in this order; what was read before them is forgotten."""
+        self._coming, self._found = [*query_ids], {}
+
+    def result(self, query_id: str) -> QueryResult | None:
+        """The stored result; None where there is none that can be read."""
+        if query_id not in self._found:
+            first = self._coming.index(query_id) if query_id in self._coming else len(self._coming)
+            some = self._coming[first : first + TOGETHER] or [query_id]
+            del self._coming[: first + len(some)]
+            self._found = {**dict.fromkeys(some), **self._read(some)}
+        found = self._found[query_id]
+        return found if isinstance(found, QueryResult) else None
+
+    def hits(self, query_id: str) -> Sequence[Hit]:
+        result = self.result(query_id)
+        return result.hits if result else ()
+
+
+class StoredSides:
+    """The stored results of both sides, and what the queries want found."""
+
+    def __init__(self, a: StoredSide, b: StoredSide, targets: Callable[[str], Targets]) -> None:
+        self.a, self.b, self.targets = a, b, targets
+
+    def will_ask(self, query_ids: Sequence[str]) -> None:
+        """The queries that come next; what was read before them is forgotten."""
+        self.a.will_ask(query_ids)
+        self.b.will_ask(query_ids)

@@ -1,1 +1,0 @@
-"""A run + a golden set -> a `Scorecard` -> `AggregateMetrics`."""
