@@ -425,6 +425,3 @@ def test_of_a_long_text_the_start_and_the_end_are_shown(project: Project) -> Non
     assert shown.startswith('  + d1.md  "word0 word1 ')
     assert " … " in shown
     assert shown.endswith('word98 word99"  (n1)')
-
-
-NOTICE = "Only an administrator of the project can change this, and only in the settings page."
