@@ -1,7 +1,7 @@
 """Writing files whole or not at all; a device or a pipe is written to and never replaced.
 
 A file is written beside its path, under a hidden name that nobody can guess (`.PID-RANDOM-NAME`), and renamed
-when it is complete. What a killed process left under such a name is removed when that file is next written.
+when it is complete. What a killed process left is removed, after an hour, when that file is next written.
 """
 
 from __future__ import annotations
@@ -18,11 +18,6 @@ from typing import TextIO
 
 from pytest_kebab_eval.limits import ABANDONED_AFTER_S, PIPE_READER_S
 from pytest_kebab_eval.text import pattern, printable
-
-try:
-    import fcntl
-except ImportError:  # Windows, where an open file cannot be removed anyway
-    fcntl = None  # type: ignore[assignment]
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
@@ -155,14 +150,10 @@ def _copy_access(old: os.stat_result, descriptor: int) -> None:
 
 
 def _new_file(target: Path, mode: int) -> tuple[Path, int]:
-    """A new file beside the target, locked as long as it is open; its name leads nowhere that was planted."""
+    """A new file beside the target; its name leads nowhere that was planted."""
     remove_leftovers(target)
     new = target.with_name(f".{os.getpid()}-{os.urandom(8).hex()}-{_tail(target.name)}")
-    descriptor = os.open(new, _NEW, mode)
-    if fcntl:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return new, descriptor
+    return new, os.open(new, _NEW, mode)
 
 
 def _tail(name: str) -> str:
@@ -180,45 +171,10 @@ def remove_leftovers(path: Path) -> None:
     )
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
-            match = leftover.fullmatch(entry.name)
-            if match and entry.is_file(follow_symlinks=False) and _is_abandoned(entry, int(match[1])):
-                _remove(Path(entry.path))
-
-
-def _is_abandoned(entry: os.DirEntry[str], process: int) -> bool:
-    """Whether no process has the file open. Process ids alone do not tell: containers have their own."""
-    try:
-        locked = _is_locked(entry.path)
-        age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-    except OSError:
-        return False
-    return not locked and (age > ABANDONED_AFTER_S or (locked is False and not _is_alive(process)))
-
-
-def _is_locked(path: str) -> bool | None:
-    """Whether a process holds the file's lock; None where that cannot be known."""
-    if not fcntl:
-        return None
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _NONBLOCK)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # the file system has no locks
-        return None
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        pass  # it is another user's
-    return True
+            if leftover.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_AFTER_S:
+                        _remove(Path(entry.path))
 
 
 # -- devices, pipes, open files --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The name of a run -> the run: its id or a prefix, `latest~1`, `latest@main`, `commit:<hash>`, `tag:<name>`.
+"""The name of a run -> the run: its id or a prefix, `latest~1`, `latest@main`, `commit:<hash>`, a tag.
 
 Several, separated by commas, or `commit:<hash>*` for all of a commit, are replicates. The end says when
 runs were made (`created_at` as a time), and puts them in order.
@@ -37,6 +37,8 @@ def find_run(database: Database, name: str, suite: str | None = None) -> Run:
         found = [_latest(database, name, suite)]
     in_suite = [run for run in runs if suite in (None, run.suite)]
     found = found or [*_by_rule(name, runs, in_suite)]
+    if not found and name in database.tags():
+        found = _by_tag(database, name, runs)
     run = _single(found, name, in_suite or runs, database, suite)
     if run.recorded.is_partial:
         database.warnings.append(f"run '{brief(run.run_id)}' is partial: {partial_words(run)}")

@@ -33,10 +33,11 @@ _SECRET_WORDS = _words(
     " apitoken authtoken"
 )
 _SECRET_ENDINGS = ("password", "passwd", "apikey", "secretkey")  # `PGPASSWORD`
-_KEYS = _words(  # whose key it is: `api_key` is a secret, `primary_key` is none
-    "access account admin api auth client deploy encryption license master private secret service session"
-    " shared signing ssh storage subscription"
+_OTHER_KEYS = _words(  # `openai_key` is a secret, `primary_key` is none
+    "cache chunk config dedup dedupe dict doc document field foreign group hash idempotency index join json"
+    " lookup map metadata object partition primary public range row routing shard sort text unique value"
 )
+_OWNED_KEYS = _words("access account api private secret")  # also of `access_key_id`
 _TOKENS = _words(  # of a text and not of a user: `eos_token`, `cost_per_token`
     "additional bos by cls doc each end eos first image last mask max min next pad per prompt query sep"
     " special start stop unk"
@@ -59,7 +60,8 @@ def is_secret_key(key: str) -> bool:
         or any(word.endswith(_SECRET_ENDINGS) for word in words)
         or words[-1] in ("pass", "pat", "pw")
         or words == ["auth"]
-        or any(second in ("key", "keys") and first in _KEYS for first, second in pairs)
+        or (words[-1] in ("key", "keys") and len(words) > 1 and words[-2] not in _OTHER_KEYS)
+        or any(second in ("key", "keys") and first in _OWNED_KEYS for first, second in pairs)
         or any(pair in (("connection", "string"), ("conn", "string"), ("conn", "str")) for pair in pairs)
         or (words[-1] == "token" and (len(words) == 1 or words[-2] not in _TOKENS))
         or (words[-1] == "tokens" and len(words) > 1 and words[-2] in _OWNED_TOKENS)

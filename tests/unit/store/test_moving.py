@@ -58,6 +58,15 @@ def found(store: Store, name: str) -> str:
         return find_run(database, name).run_id
 
 
+def test_a_tag_may_be_named_alone_where_no_run_has_such_an_id(store: Store) -> None:
+    store.make(a={}, release={}, rel={})
+    for name in ("baseline", "rel"):
+        set_tag(store.address, name, "a")
+    with open_database(store.address) as database:
+        found = {name: find_run(database, name).run_id for name in ("baseline", "rel", "relea")}
+    assert found == {"baseline": "a", "rel": "rel", "relea": "release"}
+
+
 def test_a_run_whose_id_looks_like_a_tag_is_found_by_its_id(store: Store) -> None:
     store.make(**{"tag:x": {}, "b": {}})
     set_tag(store.address, "x", "b")
