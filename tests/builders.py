@@ -126,9 +126,9 @@ def write_golden(path: Path, entries: Sequence[Json]) -> Path:
     return path
 
 
-def golden(*entries: Json, path: Path | None = None) -> GoldenSet:
+def golden(*entries: Json) -> GoldenSet:
     """A golden set without a file."""
-    return GoldenSet(path or Path("golden.yaml"), tuple(query(**entry) for entry in entries))
+    return GoldenSet(Path("golden.yaml"), tuple(query(**entry) for entry in entries))
 
 
 def query(id: str = "q1", **fields: Any) -> GoldenQuery:  # noqa: A002

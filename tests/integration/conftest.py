@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import json
 import os
-import signal
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -137,14 +136,6 @@ def _no_settings_from_outside(
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
     monkeypatch.setenv("COLUMNS", "160")
-
-
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """Processes that the test starts heed SIGINT, also where this one ignores it, as below `nohup`."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -148,8 +148,8 @@ class Event(NamedTuple):
     payload: Mapping[str, Any]
 
 
-def push(branch: str = "main") -> Event:
-    return Event("push", f"refs/heads/{branch}", {})
+def push() -> Event:
+    return Event("push", "refs/heads/main", {})
 
 
 def by_hand(branch: str = "main", event: str = "workflow_dispatch") -> Event:

@@ -28,9 +28,9 @@ STOPS = """
 """
 
 
-def stopping(project: Project, stop: str, hits: dict[str, list[str]] = FOUND) -> Project:
+def stopping(project: Project, stop: str) -> Project:
     """A project whose last test that records does this."""
-    return recording(project, hits, "    import os, pytest\n" + RECORDS + STOPS.replace("STOP", stop))
+    return recording(project, FOUND, "    import os, pytest\n" + RECORDS + STOPS.replace("STOP", stop))
 
 
 def assert_nothing_recorded(project: Project, outcome: pytest.RunResult, why: str, code: int = 1) -> None:

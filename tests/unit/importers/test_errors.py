@@ -37,7 +37,6 @@ GOOD: dict[str, Files] = {
     },
     "table": {"results.csv": "question,answer\nq?,that\n", "dataset.jsonl": '{"question": "q?"}\n'},
 }
-JSON = '{"q": {"d": 1}}'
 BAD: dict[str, list[tuple[str | bytes, str]]] = {  # of each file, its content and what is said of it
     "kebab results.json": [
         (

@@ -39,9 +39,9 @@ def _object(found: dict[str, str]) -> str:
     return "{%s}" % ", ".join(f"{json.dumps(key)}: {value}" for key, value in found.items())  # noqa: UP031
 
 
-def array(elements: Text, most: int = 3) -> Text:
+def array(elements: Text) -> Text:
     """A list of these."""
-    return st.lists(elements, max_size=most).map(lambda found: f"[{', '.join(found)}]")
+    return st.lists(elements, max_size=3).map(lambda found: f"[{', '.join(found)}]")
 
 
 text = (st.sampled_from(ODD_TEXTS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12)).map(

@@ -303,9 +303,9 @@ def all_found(path: Path, names: str, suite: str | None = None) -> list[str]:
         return [run.run_id for run in find_runs(database, names, suite)]
 
 
-def all_refused(path: Path, names: str, suite: str | None = None) -> str:
+def all_refused(path: Path, names: str) -> str:
     with pytest.raises(RunNameError) as caught:
-        all_found(path, names, suite)
+        all_found(path, names)
     return str(caught.value)
 
 
