@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TextIO
 from pytest_kebab_eval.errors import InputError, StoreError
 from pytest_kebab_eval.files import same_file
 from pytest_kebab_eval.golden.writing import new_golden_file, write_golden
-from pytest_kebab_eval.importers.cases import Case, imported_cases, passages
 from pytest_kebab_eval.importers.importer import (
     Imported,
     Importer,
@@ -23,6 +22,7 @@ from pytest_kebab_eval.importers.importer import (
 )
 from pytest_kebab_eval.importers.kebab import KEBAB, import_export, is_exported
 from pytest_kebab_eval.importers.sources import STDIN, Source
+from pytest_kebab_eval.importers.table import Case, imported_cases, passages
 from pytest_kebab_eval.importers.tables import read_table
 from pytest_kebab_eval.store import Address, RunRecorder, backend_of, files_of, is_database
 from pytest_kebab_eval.text import shown_path

@@ -97,17 +97,13 @@ def golden_entry(source: Source, line: int, fields: Json) -> Json:
 
 def labels(given: Any) -> Json:
     """What of a tool's metadata makes slices: texts, numbers and flags, by names that a gate can have."""
-    named = given.items() if isinstance(given, Mapping) else ()
-    found = ((re.sub("[={}]", "_", name), value) for name, value in named if isinstance(name, str))
+    known = given if isinstance(given, Mapping) else {}
     return {
-        name: value
-        for name, value in found
-        if name.strip() and name.isprintable()
-        if (
-            value.strip()
-            if isinstance(value, str)
-            else type(value) in (bool, int, float) and abs(value) < 1e15
-        )
+        re.sub("[={}]", "_", name): value
+        for name, value in known.items()
+        if isinstance(name, str) and name.strip() and name.isprintable()
+        if (isinstance(value, str) and value.strip())
+        or (isinstance(value, (int, float)) and abs(value) < 1e15)
     }
 
 
@@ -130,11 +126,8 @@ def check_join(
             f" '{brief(only_found[0], 40)}' is in {results.name}, '{brief(only_golden[0], 40)}' in"
             f" {expected.name}; write the ids alike, or name the files of the same queries",
         )
-    examples = [
-        f"'{brief(names[0], 40)}' is in {source.name} alone"
-        for names, source in ((only_found, results), (only_golden, expected))
-        if names
-    ]
+    sides = ((only_found, results), (only_golden, expected))
+    examples = [f"'{brief(names[0], 40)}' is in {source.name} alone" for names, source in sides if names]
     return (
         f"{results.name} has {counts[0]} and {expected.name} has {counts[1]},"
         f" {len(found) - len(only_found)} of them in both: {', '.join(examples)};"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pytest_kebab_eval.importers.cases import QUESTION, REFERENCE, text_of
-from pytest_kebab_eval.importers.table import Columns, table_importer
+from pytest_kebab_eval.importers.table import columns_of, table_importer, text_of
 from pytest_kebab_eval.importers.tables import Json
 
 _RULES = {  # an assertion -> the golden field that judges the same
@@ -54,22 +53,13 @@ def _mapping(given: Any) -> Json:
     return given if isinstance(given, dict) else {}
 
 
+_COLUMNS = columns_of(  # whose `error` is also why an assertion failed
+    "question=vars.question,vars.query,vars.user_input,vars.input,vars.prompt,vars.q,vars,prompt.raw"
+    " contexts=response.metadata,metadata,vars answer=response.output expected=vars,testCase.metadata"
+    " reference=vars.reference,vars.ground_truth,vars.expected_answer,vars.expected error=response.error"
+    " elapsed_ms=latencyMs cost_usd=cost metadata=testCase.metadata order=testIdx rows=results"
+    " variants=provider.label,provider.id,prompt.label"
+)
 PROMPTFOO = table_importer(
-    "promptfoo",
-    "What `promptfoo eval -o` wrote, as .json or .jsonl.",
-    Columns(
-        question=(*(f"vars.{name}" for name in QUESTION), "vars", "prompt.raw"),
-        contexts=("response.metadata", "metadata", "vars"),
-        answer=("response.output",),
-        expected=("vars", "testCase.metadata"),
-        reference=tuple(f"vars.{name}" for name in REFERENCE),
-        error=("response.error",),  # `error` is also why an assertion failed
-        elapsed_ms=("latencyMs",),
-        cost_usd=("cost",),
-        metadata=("testCase.metadata",),
-        variants=("provider.label", "provider.id", "prompt.label"),
-        order=("testIdx",),
-        rows=("results",),
-        rules=_rules,
-    ),
+    "promptfoo", "What `promptfoo eval -o` wrote, as .json or .jsonl.", _COLUMNS._replace(rules=_rules)
 )

@@ -23,6 +23,7 @@ from pytest_kebab_eval.text import brief, printable
 Json = dict[str, Any]
 Id = str | int
 T = TypeVar("T")
+_TOP_LEVEL = "the top level must be a list or a mapping"
 _MAX_DEPTH = 8  # of lists and mappings under the names that are looked for
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # half of a surrogate pair, which JSON can spell
 
@@ -104,19 +105,14 @@ def _rows(source: Source, names: Collection[str]) -> Iterable[Row]:
     start = "" if source.ending == ".csv" else text.lstrip()[:1]
     if start not in {"[", "{"}:
         return _from_csv(source, text)
-    if start == "{" and _is_json_lines(text):
+    first, _, rest = text.strip().partition("\n")
+    if start == "{" and rest.lstrip().startswith("{") and isinstance(parsed_json(first), dict):
         lines = enumerate(text.encode().split(b"\n"), start=1)
         return _from_json_lines(source, ((number, line) for number, line in lines if line.strip()))
     rows = read_members(source, names, text)
     if rows and all(row.key is not None for row in rows):
         return [Row(rows[0].line, {row.key: row.value for row in rows})]  # an object alone is the only row
     return rows
-
-
-def _is_json_lines(text: str) -> bool:
-    """Whether the first line is a whole object, and another follows it."""
-    first, _, rest = text.strip().partition("\n")
-    return rest.lstrip().startswith("{") and isinstance(parsed_json(first), dict)
 
 
 def _from_json_lines(source: Source, lines: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
@@ -159,6 +155,8 @@ def read_members(source: Source, names: Collection[str], text: str | None = None
     is_yaml = source.ending in {".yaml", ".yml"} or (
         source.ending != ".json" and text.lstrip()[:1] not in {"{", "["}
     )
+    if not text.strip():
+        raise source.error(None, "there is nothing in this file")
     try:
         rows = _yaml_document(text, names) if is_yaml else _json_document(text, names)
     except ParseError as error:
@@ -169,14 +167,10 @@ def read_members(source: Source, names: Collection[str], text: str | None = None
     return rows
 
 
-_EMPTY = "there is nothing in this file"
-_TOP_LEVEL = "the top level must be a list or a mapping"
-
-
 def _json_document(text: str, names: Collection[str]) -> list[Row]:
     reader = JsonReader(text)
     if reader.peek() not in {"[", "{"}:
-        raise ParseError(reader.line, _TOP_LEVEL if reader.peek() else _EMPTY)
+        raise ParseError(reader.line, _TOP_LEVEL)
     rows = _json_members(reader, names)
     if reader.peek():
         raise ParseError(reader.line, "this is not JSON: there is something after its end")
@@ -214,11 +208,9 @@ def _yaml_document(text: str, names: Collection[str]) -> list[Row]:
     reader = YamlReader(text)
     with reader.reading() as next_event:
         next_event()  # the stream's start
-        if isinstance(next_event(), events.StreamEndEvent):
-            raise ParseError(1, _EMPTY)
-        start = next_event()
+        start = next_event() if isinstance(next_event(), events.DocumentStartEvent) else None
         if not isinstance(start, (events.SequenceStartEvent, events.MappingStartEvent)):
-            raise ParseError(line_of(start), _TOP_LEVEL)
+            raise ParseError(line_of(start) if start else 1, _TOP_LEVEL)
         rows = _yaml_members(reader, start, names)
         next_event()  # the document's end
         event = next_event()

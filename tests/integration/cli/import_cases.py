@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pytest_kebab_eval.importers.cases import text_id
+from pytest_kebab_eval.importers.table import text_id
 from tests.builders import result
 
 Files = Mapping[str, str]

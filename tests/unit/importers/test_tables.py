@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_kebab_eval.importers.cases import Passage, passages, question_in, text_id
 from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.table import Passage, passages, question_in, text_id
 from pytest_kebab_eval.importers.tables import as_list, read_table
 from tests.builders import Json
 from tests.unit.importers.bringing import Files, bring, jsonl

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from pytest_kebab_eval.importers.cases import text_id
+from pytest_kebab_eval.importers.table import text_id
 from tests.unit.importers.bringing import bring
 from tests.unit.importers.test_formats import assert_equal_metrics, made_up, trec_files
 
