@@ -11,7 +11,7 @@ from operator import attrgetter
 from pytest_kebab_eval.comparing.evidence import JudgedResult, QueryEvidence, TargetPassages
 from pytest_kebab_eval.comparing.facts import IndexReader, Row, Stored, distinct_hits, with_index
 from pytest_kebab_eval.comparing.one_pass import Observer, OnePass, SeenRun
-from pytest_kebab_eval.comparing.stored import TOGETHER, StoredSide, StoredSides
+from pytest_kebab_eval.comparing.stored import TOGETHER, StoredSide, StoredSides, decoded
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
 from pytest_kebab_eval.matching.locations import Locations, OpenRun, Passages, find_locations, match_mode
@@ -107,7 +107,7 @@ class OpenRuns:
     def stored(self, shown: ShownRuns) -> StoredSides:
         """The results of both sides, of each query in the runs that are shown."""
         a, b = (
-            partial(self.results_with_index, letter, shown=shown, most_hits=most)
+            partial(self.rows_with_index, letter, shown=shown, most_hits=most)
             for letter, most in zip("ab", HITS_KNOWN, strict=True)
         )
         sides = StoredSide(self.passages_a, a), StoredSide(self.passages_b, b)
@@ -128,16 +128,16 @@ class OpenRuns:
 
     # -- single results, read again -----------------------------------------------------------------
 
-    def results(self, letter: str, query_ids: Sequence[str], shown: ShownRuns) -> dict[str, Stored]:
-        """What the run that is shown of each of these queries stored for it, read by key."""
+    def rows(self, letter: str, query_ids: Sequence[str], shown: ShownRuns) -> dict[str, object]:
+        """What the run that is shown of each of these queries stored for it, as text, read by key."""
         side, position = (self.a, 0) if letter == "a" else (self.b, 1)
         by_run: dict[int, list[str]] = {}
         for query_id in query_ids if side else ():
             by_run.setdefault(shown.get(query_id, (0, 0))[position], []).append(query_id)
-        found: dict[str, Stored] = {}
+        found: dict[str, object] = {}
         for number, wanted in by_run.items():
             database, run = side[number]
-            found.update((result.query_id, result) for result in database.results_of(run.run_id, wanted))
+            found.update(database.rows(run.run_id, wanted))
         return found
 
     def evidence(
@@ -152,12 +152,12 @@ class OpenRuns:
         for first in range(0, len(queries), TOGETHER):
             some = queries[first : first + TOGETHER]
             stored_a, stored_b = (
-                self.results_with_index(letter, [query.id for query in some], shown=shown, most_hits=most)
+                self.rows_with_index(letter, [query.id for query in some], shown=shown, most_hits=most)
                 for letter, most in zip("ab", most_hits, strict=True)
             )
             self._read_expected(some)
             for query in some:
-                pair = stored_a.get(query.id), stored_b.get(query.id)
+                pair = decoded(query.id, stored_a), decoded(query.id, stored_b)
                 yield self._evidence_of(query, pair, passages, most_hits)
 
     def _evidence_of(
@@ -192,21 +192,31 @@ class OpenRuns:
         hits = distinct_hits(result.hits) if result and result.error is None else ()
         return JudgedResult(result, targets.judge(hits, passages), passages)
 
-    def results_with_index(
+    def rows_with_index(
         self, letter: str, query_ids: Sequence[str], *, shown: ShownRuns, most_hits: int
-    ) -> dict[str, Stored]:
-        """The results, and what the index says of them has been read."""
-        found = self.results(letter, query_ids, shown)
-        readable = [result for result in found.values() if isinstance(result, QueryResult)]
-        if readable:
-            corpus = (self.a if letter == "a" else self.b)[0][0].corpus
-            reader = IndexReader(corpus, self.matcher, self._queries, len(readable))
-            for result in readable:
+    ) -> dict[str, object]:
+        """The same, and what the index says of these results has been read.
+
+        They are kept as text, which takes less than half of the memory.
+        """
+        found = self.rows(letter, query_ids, shown)
+        if not found:
+            return found
+        corpus = (self.a if letter == "a" else self.b)[0][0].corpus
+        if corpus.is_empty:
+            return found
+        reader = IndexReader(corpus, self.matcher, self._queries, len(found))
+        chunks, paths = set[str](), set[str]()
+        for query_id in found:
+            result = decoded(query_id, found)
+            if isinstance(result, QueryResult):
                 reader.add(result)
-            reader.read()
-            hits = [hit for result in readable for hit in result.hits[:most_hits]]
-            corpus.read_ahead(hit.chunk_id for hit in hits if hit.chunk_id)
-            corpus.read_paths({hit.doc_id or hit.chunk_id for hit in hits if hit.chunk_id})
+                hits = [hit for hit in result.hits[:most_hits] if hit.chunk_id]
+                chunks.update(hit.chunk_id or "" for hit in hits)
+                paths.update(hit.doc_id or hit.chunk_id or "" for hit in hits)
+        reader.read()
+        corpus.read_ahead(chunks)
+        corpus.read_paths(paths)
         return found
 
     def _read_expected(self, queries: Iterable[GoldenQuery]) -> None:

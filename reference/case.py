@@ -30,9 +30,6 @@ CREATE TABLE chunks (
 """
 
 
-OLDER = "older"  # the id of the run before all others
-
-
 @dataclass(frozen=True)
 class Run:
     """A stored run: its configuration and the text of each row."""
@@ -128,7 +125,6 @@ class Case:
     more_a: tuple[Run, ...] = ()
     more_b: tuple[Run, ...] = ()
     partial: Run | None = None
-    older: Run | None = None  # that a gate is held against
 
     @property
     def side_a(self) -> list[Run]:
@@ -188,12 +184,11 @@ class Case:
         write_golden(directory / self.golden_name, self.golden)
         (directory / "pytest.ini").write_text(self._ini(), encoding="utf-8")
         newest = [] if self.partial is None else [self.partial]
-        oldest = [] if self.older is None else [self.older]
         if self.options.two_databases:
-            store(directory / "a.sqlite", [*oldest, *self.side_a], self.chunks)
+            store(directory / "a.sqlite", self.side_a, self.chunks)
             store(directory / "b.sqlite", [*self.side_b, *newest], self.chunks)
         else:
-            store(directory / "kebab.sqlite", [*oldest, *self.runs, *newest], self.chunks)
+            store(directory / "kebab.sqlite", [*self.runs, *newest], self.chunks)
 
     def write_for_lock(self, directory: Path) -> Path:
         """Write the index as it was when the golden file was locked."""
@@ -216,8 +211,8 @@ def store(path: Path, runs: list[Run], chunks: tuple[Chunk, ...] | None) -> None
         ids = [chunk.chunk_id for chunk in chunks or ()]
         key = "chunk_id" if len(set(ids)) == len(ids) else "chunk_id, chunker_version"
         database.executescript(EVAL_TABLES + ("" if chunks is None else CHUNK_TABLES.format(key=key)))
-        for day, run in enumerate(runs, start=0 if runs and runs[0].run_id == OLDER else 1):
-            date = f"2026-01-{day:02}" if day else "2025-12-31"
+        for day, run in enumerate(runs, start=1):
+            date = f"2026-01-{day:02}"
             row = (run.run_id, "suite", json.dumps(run.config), f"{date}T00:00:00Z")
             database.execute("INSERT INTO eval_runs VALUES (?, ?, ?, '{}', NULL, ?)", row)
             rows = [(run.run_id, query_id, text) for query_id, text in run.rows.items()]

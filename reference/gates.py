@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .case import Case, Run
+from .case import Case
 from .checks import OPEN
 from .coverage import ids_of_a, ids_of_b
 from .model import Judge
 from .pairing import Measured, in_slice
-from .results import results_of
 from .verdicts import FAILED, PASSED, SKIPPED, Judgment, Outcomes, Value
 
 EITHER = PASSED | FAILED
@@ -33,7 +32,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 GATE = re.compile(
     r"(?P<delta>delta )?(?P<metric>\S+?)(?:\{(?P<slice>[^}]+)\})?"
-    r"(?: vs (?P<vs>\S+))? (?P<op>>=|>|<=|<|==) (?P<number>\S+)(?: unless p > (?P<p>\S+))?"
+    r" (?P<op>>=|>|<=|<|==) (?P<number>\S+)(?: unless p > (?P<p>\S+))?"
 )
 YES_NO = re.compile(r"hit@\w+|recall_all@\w+")
 
@@ -49,12 +48,11 @@ class Gate:
     number: float
     percent: bool
     unless_p: float | None = None
-    vs: str | None = None
 
     @property
     def needs_comparison(self) -> bool:
         """Whether it makes no sense for one run."""
-        return (self.delta and self.vs is None) or self.metric in COMPARISON_METRICS
+        return self.delta or self.metric in COMPARISON_METRICS
 
 
 def parse(text: str) -> Gate:
@@ -65,9 +63,7 @@ def parse(text: str) -> Gate:
     number, percent = match["number"].rstrip("%"), match["number"].endswith("%")
     unless_p = float(match["p"]) if match["p"] else None
     where, op = match["slice"], match["op"]
-    return Gate(
-        bool(match["delta"]), match["metric"], where, op, float(number), percent, unless_p, match["vs"]
-    )
+    return Gate(bool(match["delta"]), match["metric"], where, op, float(number), percent, unless_p)
 
 
 class Gates:
@@ -87,8 +83,6 @@ class Gates:
         return {text: self.outcome(gate) for text, gate in self.gates.items()}
 
     def outcome(self, gate: Gate) -> Outcomes:
-        if gate.vs is not None and self.case.older is not None:
-            return self._outcome_against(self.case.older, gate)
         if gate.needs_comparison and not self.case.is_comparison:
             return SKIPPED
         key, _, value = (gate.slice or "").partition("=")
@@ -98,17 +92,6 @@ class Gates:
         parts = [replace(gate, slice=f"{key}={value}") for value in values]
         found = [self._outcome_in_slice(part) or FAILED for part in parts]
         return every_outcome(found)
-
-    def _outcome_against(self, older: Run, gate: Gate) -> Outcomes:
-        """'against another run than A', which is 'scored and paired like A'."""
-        options = replace(self.case.options, alone=False)
-        case = replace(self.case, run_a=older, more_a=(), older=None, options=options)
-        judge = Judge(case)
-        judgment = judge.judge()
-        readable = all(result.readable for run in case.runs for result in results_of(run))
-        if not readable or judgment.session_fails != {False}:
-            return EITHER  # what a gate says where the comparison is a problem is open
-        return Gates(case, judge, judgment).outcome(replace(gate, vs=None))
 
     def _outcome_in_slice(self, gate: Gate) -> Outcomes | None:
         """None where nothing was measured, which fails a gate."""

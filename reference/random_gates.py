@@ -56,11 +56,10 @@ def make_gate(rng: random.Random, golden: list[Entry], *, only_values: bool) -> 
     return f"{metric}{where} {rng.choice([op, '=='])} {rng.choice(VALUES)}"
 
 
-def make_delta(rng: random.Random, golden: list[Entry], run: str | None = None) -> str:
-    """A gate on a change from A, or from another run."""
-    vs = f" vs {run}" if run else ""
+def make_delta(rng: random.Random, golden: list[Entry]) -> str:
+    """A gate on a change from A."""
     where, op = random_slice(rng, golden), rng.choice([">=", ">", "<=", "<"])
-    return f"delta {random_metric(rng)}{where}{vs} {op} {rng.choice(DELTAS)}{rng.choice(UNLESS)}"
+    return f"delta {random_metric(rng)}{where} {op} {rng.choice(DELTAS)}{rng.choice(UNLESS)}"
 
 
 def random_metric(rng: random.Random) -> str:

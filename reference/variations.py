@@ -7,9 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from .case import OLDER, Case, Entry, Options, Run, marked_partial
+from .case import Case, Entry, Options, Run, marked_partial
 from .matching import expected_chunks, target_names
-from .random_gates import make_delta
 
 GAPS = ((0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.25, 0.25), (0.7, 0.0), (0.6, 0.2))
 
@@ -54,8 +53,6 @@ class Variations:
         if self.case.is_comparison and self.chance(0.25):
             self._replicates()
         self._options()
-        if self.case.run_a is not None and not self.case.options.same_run and self.chance(0.2):
-            self._older(self.case.run_a)
         return self.case
 
     def _alternatives(self) -> None:
@@ -104,15 +101,6 @@ class Variations:
         if any(entry.get(field) for field in fields) and self.chance(0.25):
             rules["must_rank_at_most"] = self.rng.randint(1, 12)
         return {**entry, **rules}
-
-    def _older(self, a: Run) -> None:
-        """A run before A, with which it shares most results, and gates that are held against it."""
-        rows = {name: text for name, text in a.rows.items() if not self.chance(0.1)}
-        if a.chunker_version == self.case.run_b.chunker_version:
-            rows |= {name: text for name, text in self.case.run_b.rows.items() if self.chance(0.3)}
-        options, gates = self.case.options, [make_delta(self.rng, self.case.golden, OLDER) for _ in "ab"]
-        options = replace(options, gates=tuple(dict.fromkeys([*options.gates, *gates])))
-        self.case = replace(self.case, older=Run(OLDER, a.config, rows), options=options)
 
     def _edit(self, side: str, edit: Edit) -> None:
         """Change each row of a run that can be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -205,26 +205,38 @@ def coverage(
     columns = ("doc_id", tables.column("chunker_version"), tables.column("token_estimate"))
     chunks = database.select("chunks", *columns)
     doc_ids = [*chain.from_iterable(documents.by_path.values())]
-    counts: list[object] = []
+    chunks_seen, tokens = 0, Counter[float]()  # which are of few values, however many chunks there are
     own: set[str] = set()
     others: set[str] = set()
     for doc_id, found, count in chunks:
         is_own = version is None or text_or_none(found) in (version, None)
         (own if is_own else others).add(text_or_none(doc_id) or "")
         if is_own:
-            counts.append(count)
+            chunks_seen += 1
+            if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER:
+                tokens[float(count)] += 1
     if others and not own:
         return None
     empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
-    tokens = sorted(
-        float(count) for count in counts if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
-    )
+    in_order = sorted(tokens)
     return IndexCoverage(
         documents=sum(doc_id in own for doc_id in doc_ids) + empty,
         documents_without_chunks=empty,
-        chunks=len(counts),
-        tokens_min=tokens[0] if tokens else None,
-        tokens_mean=round(math.fsum(tokens) / len(tokens), 1) if tokens else None,
-        tokens_p95=tokens[math.ceil(0.95 * len(tokens)) - 1] if tokens else None,
-        tokens_max=tokens[-1] if tokens else None,
+        chunks=chunks_seen,
+        tokens_min=in_order[0] if in_order else None,
+        tokens_mean=round(math.fsum(n * count for count, n in tokens.items()) / tokens.total(), 1)
+        if tokens
+        else None,
+        tokens_p95=_nearest_rank(tokens, 0.95) if tokens else None,
+        tokens_max=in_order[-1] if in_order else None,
     )
+
+
+def _nearest_rank(counted: Counter[float], share: float) -> float:
+    """The value below or at which that share of what was counted is."""
+    rank = math.ceil(share * counted.total())
+    for value in sorted(counted):
+        rank -= counted[value]
+        if rank <= 0:
+            return value
+    raise ValueError("nothing was counted")
