@@ -27,9 +27,8 @@ from pytest_kebab_eval.store.address import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.corpus import Chunk, Corpus
+from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
 from pytest_kebab_eval.store.database import Database
-from pytest_kebab_eval.store.index_tables import IndexCoverage
 from pytest_kebab_eval.store.run_names import (
     check_suite,
     find_run,

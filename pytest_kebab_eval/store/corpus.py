@@ -1,38 +1,33 @@
-"""The `documents` and `chunks` of a knowledge base, where the database has them."""
+"""The `documents` and `chunks` of a knowledge base, where the database has them, read in bulk."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from pytest_kebab_eval.model import Span
-from pytest_kebab_eval.spans import Box, extent, touches
-from pytest_kebab_eval.store.index_tables import (
-    PLACES_TOGETHER,
-    ChunksLocated,
-    Documents,
-    IndexCoverage,
-    IndexTables,
-    batches,
-    coverage,
-    decoded,
-    extents_of,
-    spans_of,
-    text_or_none,
-)
+from pytest_kebab_eval.limits import STORED_NUMBER
+from pytest_kebab_eval.model import Span, Value
+from pytest_kebab_eval.spans import Box, extent, extents, touches
+from pytest_kebab_eval.store.results import text_of
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
 
-_READ_TOGETHER = 2_000  # chunks with their texts, by one statement
-_MANY = 4  # if there are no more documents to a citation, all chunks are located at once
+_CHUNK_COLUMNS = {"chunk_id", "doc_id", "source_spans_json"}
+_TOGETHER = 20_000  # chunks or documents without their texts, by one statement
+_TEXTS_TOGETHER = 2_000
 _TEXTS_AHEAD = 20_000_000  # characters; chunks after that are read when they are asked for
-_PLACE = ("chunk_id", "doc_id", "source_spans_json")
-_VALUES = ("text", "heading_path_json", "source_spans_json")  # that are read when they are asked for
+_MANY = 4  # if there are no more documents to a citation, all chunks are located at once
+_DISTINCT = 4_096  # places that many chunks share, as lines of short documents are, are decoded once
+_T = TypeVar("_T")
+_Placed = tuple["str | None", tuple[Box, ...]]  # a chunk's version, and where it is
+_span_lists = msgspec.json.Decoder(tuple[Span, ...])
 _heading_lists = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -53,11 +48,22 @@ class _Values(NamedTuple):
 
 
 _NOTHING = _Values(None, None, None)
-_ByVersion = dict[str | None, _Values]  # of a chunk id, by chunker
+
+
+class IndexCoverage(Value, frozen=True):
+    """The size of the index; tokens are per chunk."""
+
+    documents: int
+    documents_without_chunks: int
+    chunks: int
+    tokens_min: float | None
+    tokens_mean: float | None
+    tokens_p95: float | None
+    tokens_max: float | None
 
 
 class Corpus:
-    """Looks up chunks and cited passages; reads only the rows it needs.
+    """Looks up chunks and cited passages; what will be asked for is read before, in few statements.
 
     Chunkers share ids, so a chunk is known by its id and chunker version. Where one of two versions is not
     known (None), they count as the same.
@@ -65,31 +71,50 @@ class Corpus:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._chunks: dict[str, tuple[Chunk, ...]] = {}
-        self._extents_by_path: dict[tuple[str, str | None], Sequence[tuple[Box, ...]]] = {}
-        self._last: tuple[str | None, _ByVersion] = (None, {})  # of a chunk id
-        self._ahead: dict[str, _ByVersion] = {}  # of chunk ids that will be asked for
-        self._room_ahead = _TEXTS_AHEAD
-        self._tables = IndexTables(database)
-        self.documents = Documents(database, self._tables)
+        self.documents = Documents(database)
+        self._chunks: dict[str, tuple[Chunk, ...]] = {}  # by id
+        self._values: dict[str, dict[str | None, _Values]] = {}  # by id and version
+        self._room = _TEXTS_AHEAD
+        self._located: dict[str, list[_Placed]] = {}  # by document
+        self._all_located = False
+        self._cited: dict[tuple[str, str | None], Sequence[tuple[Box, ...]]] = {}  # by path and version
 
-    @property
+    # -- what there is ---------------------------------------------------------------------------------
+
+    @cached_property
     def has_chunks(self) -> bool:
-        return self._tables.has_chunks
+        return self._columns >= _CHUNK_COLUMNS and self._database.has_rows("chunks")
 
     @property
     def has_documents(self) -> bool:
         """Whether the chunks of a cited path can be found."""
-        return self._tables.has_chunks and self._tables.has_paths
+        return self.has_chunks and self.documents.are_there
 
     @property
     def is_empty(self) -> bool:
         """Whether neither a chunk nor the path of a document is known."""
-        return not (self._tables.has_chunks or self._tables.has_paths)
+        return not (self.has_chunks or self.documents.are_there)
 
     @cached_property
-    def _located(self) -> ChunksLocated:
-        return ChunksLocated(self._database, self._tables.column("chunker_version"))
+    def _columns(self) -> set[str]:
+        return self._database.columns("chunks")
+
+    def _column(self, name: str) -> str:
+        """What to select for a column of chunks that may not be there."""
+        return name if name in self._columns else "NULL"
+
+    def _select(self, *columns: str, **equal: str) -> Iterable[tuple[Any, ...]]:
+        return (
+            self._database.select("chunks", *map(self._column, columns), **equal) if self.has_chunks else ()
+        )
+
+    def _select_among(self, together: int, *columns: str, **among: Collection[str]) -> Iterator[Any]:
+        """Columns of the chunks whose id or document is one of many, a number of them by one statement."""
+        ((column, names),) = among.items()
+        for some in _batches(sorted(names), together) if names and self.has_chunks else ():
+            yield from self._database.select_among("chunks", *map(self._column, columns), **{column: some})
+
+    # -- chunks by id ----------------------------------------------------------------------------------
 
     def chunk(self, chunk_id: str, version: str | None) -> Chunk | None:
         """The chunk that this chunker has under the id, if the index still has it."""
@@ -101,6 +126,12 @@ class Corpus:
             found = tuple(chunk for chunk in found if chunk.chunker_version is None)
         return found[0] if found and self._are_one(chunk_id, found) else None
 
+    def _are_one(self, chunk_id: str, chunks: Sequence[Chunk]) -> bool:
+        """Whether chunks of several chunkers are the same but for the version."""
+        same_place = len({chunk[:2] for chunk in chunks}) == 1
+        texts = (self.text(chunk_id, chunk.chunker_version) for chunk in chunks)
+        return len(chunks) == 1 or (same_place and len({*texts}) == 1)
+
     def chunks_of_any_version(self, chunk_id: str) -> tuple[Chunk, ...]:
         """What each chunker that has the id means by it."""
         if not self.has_chunks:
@@ -111,62 +142,114 @@ class Corpus:
 
     def versions_of(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         """These ids, each with every chunker that has it; nothing is kept."""
-        columns = ("chunk_id", self._tables.column("chunker_version"))
-        for some in batches(chunk_ids, PLACES_TOGETHER) if self.has_chunks else ():
-            for chunk_id, version in self._database.select_among("chunks", *columns, chunk_id=some):
-                yield text_or_none(chunk_id) or "", text_or_none(version)
+        for chunk_id, version in self._select_among(
+            _TOGETHER, "chunk_id", "chunker_version", chunk_id=chunk_ids
+        ):
+            yield text_or_none(chunk_id) or "", text_or_none(version)
 
     def locate_ahead(self, chunk_ids: Collection[str]) -> None:
         """Read where chunks are that will be asked for, without their texts."""
-        wanted = sorted({*chunk_ids} - self._chunks.keys()) if chunk_ids and self.has_chunks else []
-        columns = (*_PLACE, self._tables.column("chunker_version"))
-        for some in batches(wanted, PLACES_TOGETHER):
+        wanted = {*chunk_ids} - self._chunks.keys()
+        found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in wanted}
+        columns = ("chunk_id", "doc_id", "source_spans_json", "chunker_version")
+        for chunk_id, *row in self._select_among(_TOGETHER, *columns, chunk_id=wanted):
+            found.setdefault(text_or_none(chunk_id) or "", []).append(_chunk(*row))
+        self._chunks.update((chunk_id, tuple(chunks)) for chunk_id, chunks in found.items())
+
+    def read_ahead(self, chunk_ids: Iterable[str]) -> None:
+        """Read chunks that will be asked for; earlier ones are forgotten if need be."""
+        wanted = {*chunk_ids} - self._values.keys()
+        if wanted and self._room < 0:
+            self._values, self._room = {}, _TEXTS_AHEAD
+        columns = ("chunk_id", "doc_id", "chunker_version", "text", "heading_path_json", "source_spans_json")
+        for some in _batches(sorted(wanted), _TEXTS_TOGETHER) if self.has_chunks else ():
             found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in some}
-            for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
-                found.setdefault(text_or_none(chunk_id) or "", []).append(_chunk(*row))
+            values: dict[str, dict[str | None, _Values]] = {chunk_id: {} for chunk_id in some}
+            for row in self._select_among(_TEXTS_TOGETHER, *columns, chunk_id=some):
+                chunk_id, version, text = (text_or_none(row[place]) for place in (0, 2, 3))
+                found.setdefault(chunk_id or "", []).append(_chunk(row[1], row[5], row[2]))
+                values.setdefault(chunk_id or "", {}).setdefault(version, _Values(text, row[4], row[5]))
+                self._room -= len(text or "")
             self._chunks.update((chunk_id, tuple(chunks)) for chunk_id, chunks in found.items())
+            self._values.update(values)
+            if self._room < 0:
+                break
 
-    def _are_one(self, chunk_id: str, chunks: Sequence[Chunk]) -> bool:
-        """Whether chunks of several chunkers are the same but for the version."""
-        if len(chunks) == 1:
-            return True
-        same_place = len({chunk[:2] for chunk in chunks}) == 1
-        return same_place and len({self.text(chunk_id, chunk.chunker_version) for chunk in chunks}) == 1
-
-    def _values(self, chunk_id: str, version: str | None) -> _Values:
+    def _values_of(self, chunk_id: str, version: str | None) -> _Values:
         """What a chunk has beside its place; nothing if there is no such chunk."""
         chunk = self.chunk(chunk_id, version)
         if chunk is None:
             return _NOTHING
-        by_version = self._ahead.get(chunk_id)
-        if by_version is None:
-            if self._last[0] != chunk_id:
-                columns = map(self._tables.column, ("chunker_version", *_VALUES))
-                self._last = (
-                    chunk_id,
-                    _by_version(self._database.select("chunks", *columns, chunk_id=chunk_id)),
-                )
-            by_version = self._last[1]
-        return by_version.get(chunk.chunker_version, _NOTHING)
+        if chunk_id not in self._values:
+            self.read_ahead([chunk_id])
+        return self._values[chunk_id].get(chunk.chunker_version, _NOTHING)
 
-    def read_ahead(self, chunk_ids: Iterable[str]) -> None:
-        """Read chunks that will be asked for, in few statements; earlier ones are forgotten if need be."""
-        wanted = sorted({*chunk_ids} - self._ahead.keys()) if self.has_chunks else []
-        if wanted and self._room_ahead < 0:
-            self._ahead, self._room_ahead = {}, _TEXTS_AHEAD
-        columns = ("chunk_id", "doc_id", *map(self._tables.column, ("chunker_version", *_VALUES)))
-        for some in batches(wanted, _READ_TOGETHER):
-            found: dict[str, list[tuple[Any, ...]]] = {chunk_id: [] for chunk_id in some}
-            for chunk_id, *row in self._database.select_among("chunks", *columns, chunk_id=some):
-                found.setdefault(text_or_none(chunk_id) or "", []).append(tuple(row))
-            for chunk_id, rows in found.items():
-                self._chunks[chunk_id] = tuple(
-                    _chunk(doc_id, spans, version) for doc_id, version, _, _, spans in rows
-                )
-                self._ahead[chunk_id] = by_version = _by_version(row[1:] for row in rows)
-                self._room_ahead -= sum(len(values.text or "") for values in by_version.values())
-            if self._room_ahead < 0:
-                break
+    def spans(self, chunk_id: str, version: str | None) -> tuple[Span, ...]:
+        return _decoded(self._values_of(chunk_id, version).spans, _span_lists)
+
+    def text(self, chunk_id: str, version: str | None) -> str | None:
+        """What the chunk says; None if that is not stored: then all texts of its chunker are empty."""
+        text = self._values_of(chunk_id, version).text
+        chunk = self.chunk(chunk_id, version) if text == "" else None
+        return None if chunk and chunk.chunker_version not in self._versions_with_texts else text
+
+    def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
+        """The headings above the chunk, outermost first; none if that is not stored."""
+        return _decoded(self._values_of(chunk_id, version).headings, _heading_lists)
+
+    @cached_property
+    def _versions_with_texts(self) -> set[str | None]:
+        """The chunkers some of whose chunks say something."""
+        columns = (f"DISTINCT {self._column('chunker_version')}", f"{self._column('text')} = ''")
+        found = self._database.select("chunks", *columns)
+        return {text_or_none(version) for version, is_empty in found if not is_empty}
+
+    # -- all chunks ------------------------------------------------------------------------------------
+
+    def passages(self) -> Iterator[tuple[str | None, tuple[str, ...], str | None]]:
+        """Document, headings and text of every chunk, of whatever chunker."""
+        for doc_id, headings, text in self._select("doc_id", "heading_path_json", "text"):
+            yield text_or_none(doc_id), _decoded(headings, _heading_lists), text_or_none(text) or None
+
+    def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
+        rows = (
+            (text_or_none(chunk_id) or "", text_or_none(doc_id) or "")
+            for chunk_id, doc_id in self._select("chunk_id", "doc_id")
+        )
+        return [chunk_id for chunk_id, doc_id in rows if doc_id in doc_ids]
+
+    def coverage(self, version: str | None) -> IndexCoverage | None:
+        """The size of a chunker's index; None if there is no document, or only what other chunkers made.
+
+        Documents of which only other chunkers have chunks are not counted.
+        """
+        if not (self._columns >= _CHUNK_COLUMNS and self.documents.are_there):
+            return None
+        own, others = set[str](), set[str]()
+        chunks, tokens = 0, Counter[float]()  # of few values, however many chunks there are
+        for doc_id, found, count in self._select("doc_id", "chunker_version", "token_estimate"):
+            is_own = version is None or text_or_none(found) in (version, None)
+            (own if is_own else others).add(text_or_none(doc_id) or "")
+            chunks += is_own
+            if is_own and isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER:
+                tokens[float(count)] += 1
+        if others and not own:
+            return None
+        doc_ids = [*chain.from_iterable(self.documents.by_path.values())]
+        empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
+        total = sum(tokens.values())
+        mean = math.fsum(count * number for count, number in tokens.items()) / max(1, total)
+        return IndexCoverage(
+            documents=sum(doc_id in own for doc_id in doc_ids) + empty,
+            documents_without_chunks=empty,
+            chunks=chunks,
+            tokens_min=min(tokens, default=None),
+            tokens_mean=round(mean, 1) if tokens else None,
+            tokens_p95=_at_rank(tokens, math.ceil(0.95 * total)) if tokens else None,
+            tokens_max=max(tokens, default=None),
+        )
+
+    # -- cited passages --------------------------------------------------------------------------------
 
     def read_paths(self, names: Collection[str]) -> None:
         """Read the paths of documents that will be asked for: of these, and of those of these chunks."""
@@ -174,95 +257,134 @@ class Corpus:
         named = {*names, *(chunk.doc_id for chunk in chunks if chunk.doc_id)} - self._chunks.keys()
         self.documents.read_paths(named)
 
-    def spans(self, chunk_id: str, version: str | None) -> tuple[Span, ...]:
-        return spans_of(self._values(chunk_id, version).spans)
-
-    def text(self, chunk_id: str, version: str | None) -> str | None:
-        """What the chunk says; None if that is not stored: then all texts of its chunker are empty."""
-        text = self._values(chunk_id, version).text
-        chunk = self.chunk(chunk_id, version) if text == "" else None
-        return None if chunk and chunk.chunker_version not in self._versions_with_texts else text
-
-    def heading_path(self, chunk_id: str, version: str | None) -> tuple[str, ...]:
-        """The headings above the chunk, outermost first; none if that is not stored."""
-        return _headings(self._values(chunk_id, version).headings)
-
-    def passages(self) -> Iterator[tuple[str | None, tuple[str, ...], str | None]]:
-        """Document, headings and text of every chunk, of whatever chunker."""
-        columns = ("doc_id", self._tables.column("heading_path_json"), self._tables.column("text"))
-        for doc_id, headings, text in self._database.select("chunks", *columns) if self.has_chunks else ():
-            yield text_or_none(doc_id), _headings(headings), text_or_none(text) or None
-
-    def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
-        rows = self._database.select("chunks", "chunk_id", "doc_id") if self.has_chunks else ()
-        return [
-            text_or_none(chunk_id) or ""
-            for chunk_id, doc_id in rows
-            if (text_or_none(doc_id) or "") in doc_ids
-        ]
-
     def cite_ahead(self, paths: Iterable[str]) -> None:
         """Read where the chunks of cited documents are that will be asked for."""
         if paths and self.has_documents:
-            self._located.read({doc_id for path in paths for doc_id in self.documents.by_path.get(path, ())})
+            self._locate({doc_id for path in paths for doc_id in self.documents.at(path)})
 
     def knows_cited(self, count: int) -> bool:
         """Whether no more need be read of cited documents; of very many citations, that is read now."""
         if not self.has_documents:
             return True
-        located = self._located
-        if not located.are_all and count * _MANY > len(self.documents.by_path):
-            located.read_all()
-        return located.are_all
+        if not self._all_located and count * _MANY > len(self.documents.by_path):
+            self._all_located, self._located = True, {}
+            self._place(self._select("doc_id", "chunker_version", "source_spans_json"))
+        return self._all_located
 
-    def coverage(self, version: str | None) -> IndexCoverage | None:
-        """The size of a chunker's index, if there is one."""
-        return coverage(self._database, self._tables, self.documents, version)
+    def _locate(self, doc_ids: Collection[str]) -> None:
+        """Read where the chunks of these documents are, of those that are not known."""
+        wanted = set() if self._all_located else {*doc_ids} - self._located.keys()
+        self._located.update((doc_id, []) for doc_id in wanted)
+        self._place(
+            self._select_among(_TOGETHER, "doc_id", "chunker_version", "source_spans_json", doc_id=wanted)
+        )
+
+    def _place(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for doc_id, version, spans in rows:
+            placed = (text_or_none(version), extents_of(spans))
+            self._located.setdefault(text_or_none(doc_id) or "", []).append(placed)
 
     def resolves(self, citation: Span, version: str | None) -> bool:
         """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
         cited = extent(citation)
-        for chunk_extents in self._extents_at(citation.path or "", version):
-            if touches(cited, chunk_extents):
-                return True
-        return False
+        return any(touches(cited, place) for place in self._extents_at(citation.path or "", version))
 
     def _extents_at(self, path: str, version: str | None) -> Sequence[tuple[Box, ...]]:
         """Where this chunker's chunks of a path are; those of others, if it has no chunk any more."""
-        known = self._extents_by_path.get((path, version))
+        known = self._cited.get((path, version))
         if known is None:
             own = (None, version) if version in self._versions else None
-            chunks = chain.from_iterable(map(self._located.of, self.documents.by_path.get(path, ())))
+            doc_ids = self.documents.at(path)
+            self._locate(doc_ids)
+            chunks = chain.from_iterable(self._located.get(doc_id, ()) for doc_id in doc_ids)
             known = [place for chunk_version, place in chunks if own is None or chunk_version in own]
-            self._extents_by_path[path, version] = known
+            self._cited[path, version] = known
         return known
 
     @cached_property
     def _versions(self) -> set[str | None]:
         """The chunkers whose chunks there are."""
-        found = self._database.select("chunks", f"DISTINCT {self._tables.column('chunker_version')}")
+        found = self._database.select("chunks", f"DISTINCT {self._column('chunker_version')}")
         return {text_or_none(version) for (version,) in found}
 
+
+class Documents:
+    """The documents of an index, by path and by id."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._paths: dict[str, str | None] = {}
+
     @cached_property
-    def _versions_with_texts(self) -> set[str | None]:
-        """The chunkers some of whose chunks say something."""
-        found = self._database.select(
-            "chunks", f"DISTINCT {self._tables.column('chunker_version')}", "text = ''"
-        )
-        return {text_or_none(version) for version, is_empty in found if not is_empty}
+    def are_there(self) -> bool:
+        """Whether the path of a document is known."""
+        has_columns = {"doc_id", "workspace_path"} <= self._database.columns("documents")
+        return has_columns and self._database.has_rows("documents")
+
+    @cached_property
+    def by_path(self) -> dict[str, list[str]]:
+        """Their ids, mostly one a path."""
+        found = defaultdict(list)
+        for path, doc_id in self._database.select("documents", "workspace_path", "doc_id"):
+            found[text_or_none(path) or ""].append(text_or_none(doc_id) or "")
+        return {path: sorted(doc_ids) for path, doc_ids in found.items()}
+
+    def at(self, path: str) -> Sequence[str]:
+        """The ids of the documents of a path."""
+        return self.by_path.get(path, ()) if self.are_there else ()
+
+    def path_of(self, doc_id: str) -> str | None:
+        self.read_paths((doc_id,))
+        return self._paths.get(doc_id)
+
+    def read_paths(self, doc_ids: Collection[str]) -> None:
+        """Read the paths of documents that will be asked for."""
+        wanted = sorted({*doc_ids} - self._paths.keys()) if doc_ids and self.are_there else []
+        for some in _batches(wanted, _TOGETHER):
+            self._paths.update(dict.fromkeys(some))
+            found = self._database.select_among("documents", "doc_id", "workspace_path", doc_id=some)
+            for doc_id, path in found:
+                self._paths[text_or_none(doc_id) or ""] = text_or_none(path)
+
+
+# -- columns -------------------------------------------------------------------------------------------
+
+
+def _at_rank(tally: Counter[float], rank: int) -> float:
+    """The value at that place, from 1, of all values in order."""
+    below = 0
+    for value in sorted(tally):
+        below += tally[value]
+        if below >= rank:
+            break
+    return value
 
 
 def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
     return Chunk(text_or_none(doc_id), extents_of(spans), text_or_none(version))
 
 
-def _by_version(rows: Iterable[tuple[Any, ...]]) -> _ByVersion:
-    """The values of a chunk id; of rows of one chunker, the first counts."""
-    found: _ByVersion = {}
-    for version, text, headings, spans in rows:
-        found.setdefault(text_or_none(version), _Values(text_or_none(text), headings, spans))
-    return found
+@lru_cache(maxsize=_DISTINCT, typed=True)
+def extents_of(source_spans_json: object) -> tuple[Box, ...]:
+    """Where a chunk is."""
+    return extents(_decoded(source_spans_json, _span_lists))
 
 
-def _headings(heading_path_json: object) -> tuple[str, ...]:
-    return decoded(heading_path_json, _heading_lists)
+def _decoded(value: object, decoder: msgspec.json.Decoder[tuple[_T, ...]]) -> tuple[_T, ...]:
+    """The items of a JSON list; none if the value does not parse."""
+    if not isinstance(value, bytes):
+        return ()
+    try:
+        return decoder.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+
+
+def text_or_none(value: object) -> str | None:
+    """A value of a row as text, if it is not NULL."""
+    return None if value is None else text_of(value)
+
+
+def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """The names in lists of a size, in their order."""
+    return (names[first : first + size] for first in range(0, len(names), size))

@@ -9,7 +9,7 @@ import pytest
 from pytest_kebab_eval.comparing.facts import IndexReader, Row, with_index
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Matcher
-from pytest_kebab_eval.model import MatchMode, QueryResult, Span
+from pytest_kebab_eval.model import MatchMode, QueryResult
 from pytest_kebab_eval.store import Database, open_database
 from tests.builders import answer, golden, hit, line, make_database, result
 
@@ -94,15 +94,3 @@ def test_many_citations_have_all_chunks_located_and_few_those_of_their_documents
         ]
         assert all(database.corpus.resolves(cited, "v1") for cited in cites if cited)
     assert asked == statements
-
-
-def test_without_an_sql_index_a_few_look_ups_are_a_pass_each_and_then_all_chunks_are_kept(
-    path: Path, asked: list[str]
-) -> None:
-    with open_database(path) as database:
-        for number in range(12):
-            assert database.corpus.resolves(Span(kind="line", path=f"d{number}.md", start=9, end=9), "v1")
-            assert not database.corpus.resolves(
-                Span(kind="line", path=f"d{number}.md", start=10, end=10), "v1"
-            )
-    assert asked == ["1"] * 8 + ["all"]
