@@ -133,17 +133,6 @@ def placed(address: Address, place: Callable[[Path], Path]) -> Address:
     return address if isinstance(address, PostgresAddress) else place(address)
 
 
-def absolute(address: Address) -> Address:
-    """The address as a process in another directory can open it."""
-    return placed(address, Path.absolute)
-
-
-def address_for_a_command(address: Address) -> str:
-    """The address as a command in another directory takes it; with its password, so it is never printed."""
-    whole = absolute(address)
-    return whole.conninfo if isinstance(whole, PostgresAddress) else str(whole)
-
-
 def same_database(address: Address, other: Address) -> bool:
     """Whether both name one database, as links to a file do."""
     if isinstance(address, PostgresAddress) or isinstance(other, PostgresAddress):

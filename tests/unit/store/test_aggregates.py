@@ -48,12 +48,6 @@ def held(path: Path, *, by: str) -> Iterator[None]:
 # -- what is written -----------------------------------------------------------------------------
 
 
-def test_both_aggregates_are_stored(path: Path) -> None:
-    write_aggregates({(path, "a"): b'{"mrr": 1.0}', (path, "b"): b'{"mrr": 0.5}'})
-    assert aggregate_of(path, "a") == {"mrr": 1.0}
-    assert aggregate_of(path, "b") == {"mrr": 0.5}
-
-
 def test_an_aggregate_is_stored_as_text(path: Path) -> None:
     write_aggregates({(path, "a"): '{"ü": 1}'.encode()})
     with closing(sqlite3.connect(path)) as connection:
@@ -142,16 +136,6 @@ def test_nothing_else_in_the_database_changes(tmp_path: Path, journal: str) -> N
     assert pragmas(path) == pragmas_before
 
 
-def test_a_database_without_the_tables_is_not_given_them(tmp_path: Path) -> None:
-    path = tmp_path / "k.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE notes (x)")
-    before = dump(path)
-    with pytest.raises(StoreError, match="eval_runs"):
-        write_aggregates({(path, "a"): b"{}"})
-    assert dump(path) == before
-
-
 def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"k\.sqlite"):
         write_aggregates({(tmp_path / "k.sqlite", "a"): b"{}"})
@@ -164,18 +148,6 @@ def test_a_file_that_is_no_database_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"k\.sqlite"):
         write_aggregates({(path, "a"): b"{}"})
     assert path.read_bytes() == b"not a database " * 100
-
-
-def test_an_unknown_run_is_an_error_that_names_it(path: Path) -> None:
-    with pytest.raises(StoreError, match=r"no run 'nosuch' in .*k\.sqlite"):
-        write_aggregates({(path, "nosuch"): b'{"n": 1}'})
-
-
-def test_an_unknown_run_keeps_the_known_one_from_being_written(path: Path) -> None:
-    before = dump(path)
-    with pytest.raises(StoreError, match="nothing was stored"):
-        write_aggregates({(path, "a"): b'{"n": 1}', (path, "nosuch"): b'{"n": 2}'})
-    assert dump(path) == before
 
 
 def test_an_unknown_run_in_one_file_keeps_the_other_from_being_written(two: tuple[Path, Path]) -> None:

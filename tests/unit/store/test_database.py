@@ -28,19 +28,6 @@ def run_with_config(path: Path) -> tuple[Run, list[str]]:
         return opened.with_config(run), opened.warnings
 
 
-def test_a_run_is_read_with_all_its_columns(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(
-            "INSERT INTO eval_runs VALUES (?, 'süite', ?, '{}', 'abc', '2026-01-01T00:00:00Z')",
-            ("läuft", '{"rrf_k": 60}'),
-        )
-        connection.commit()
-    run, warnings = run_with_config(path)
-    assert run == Run("läuft", "süite", {"rrf_k": 60}, "abc", "2026-01-01T00:00:00Z")
-    assert warnings == []
-
-
 def test_a_run_without_a_commit_has_none(tmp_path: Path) -> None:
     run, _ = run_with_config(make_database(tmp_path / "k.sqlite", a={}))
     assert run.commit_hash is None
@@ -54,25 +41,6 @@ def test_the_keys_of_a_config_may_all_be_missing(tmp_path: Path) -> None:
 def test_a_chunker_version_may_be_a_number(tmp_path: Path) -> None:
     run, _ = run_with_config(make_database(tmp_path / "k.sqlite", config={"chunker_version": 2}, a={}))
     assert run.chunker_version == "2"
-
-
-@pytest.mark.parametrize(
-    "snapshot",
-    [
-        "{",
-        "[]",
-        "null",
-        "7",
-        '{"chunker_version": }',
-        "[" * DEEP,
-        '{"config": ' + "[" * DEEP + "]" * DEEP + "}",
-    ],
-    ids=["cut", "list", "null", "number", "no value", "bomb", "closed bomb"],
-)
-def test_a_config_that_does_not_parse_counts_as_empty_with_a_warning(tmp_path: Path, snapshot: str) -> None:
-    run, (warning,) = run_with_config(make_database(tmp_path / "k.sqlite", configs={"a": snapshot}, a={}))
-    assert run.config == {}
-    assert warning == "the config snapshot of run a does not parse; it counts as empty"
 
 
 def test_a_config_of_no_text_at_all_counts_as_empty_with_a_warning(tmp_path: Path) -> None:
@@ -89,37 +57,6 @@ def test_the_warning_shows_a_hostile_run_id_inert(tmp_path: Path) -> None:
 
 
 # -- the tables as they are ----------------------------------------------------------------------
-
-
-def test_extra_tables_and_columns_are_ignored(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite", a={"q1": result("c1")})
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            """
-            ALTER TABLE eval_runs ADD COLUMN future TEXT DEFAULT 'x';
-            ALTER TABLE eval_query_results ADD COLUMN future BLOB DEFAULT x'ff';
-            CREATE TABLE future (x); CREATE VIEW future_view AS SELECT * FROM future;
-            """
-        )
-    assert run_ids(path) == ["a"]
-    assert readable(path).hits[0].chunk_id == "c1"
-
-
-@pytest.mark.parametrize("missing", ["eval_runs", "eval_query_results"])
-def test_a_missing_table_is_named(tmp_path: Path, missing: str) -> None:
-    path = make_database(tmp_path / "k.sqlite", a={})
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"DROP TABLE {missing}")
-    with pytest.raises(DatabaseError, match=rf"k\.sqlite has no table {missing};"):
-        run_ids(path)
-
-
-def test_a_table_without_a_column_is_said_to_be_of_another_version(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite", a={})
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE eval_runs RENAME COLUMN created_at TO made_at")
-    with pytest.raises(DatabaseError, match=r"no such column: created_at; it was made by another version"):
-        run_ids(path)
 
 
 def test_both_missing_tables_are_named(tmp_path: Path) -> None:
@@ -190,26 +127,6 @@ def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path, content: 
     assert path.read_bytes() == content
 
 
-def test_a_truncated_database_is_a_database_error(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite", a={f"q{n}": result("c" * 200) for n in range(100)})
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
-    with pytest.raises(DatabaseError, match=r"k\.sqlite"), open_database(path) as opened:
-        assert list(opened.results("a"))
-
-
-def test_a_page_that_turns_out_to_be_damaged_is_a_database_error(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite", a={f"q{n}": result("c" * 200) for n in range(100)})
-    content = bytearray(path.read_bytes())
-    page_size = int.from_bytes(content[16:18], "big")
-    for start in range(
-        5 * page_size, len(content), page_size
-    ):  # the first pages hold the schema and the runs
-        content[start : start + 200] = b"\xff" * 200
-    path.write_bytes(content)
-    with pytest.raises(DatabaseError, match=r"k\.sqlite"), open_database(path) as opened:
-        assert list(opened.results("a"))
-
-
 def test_a_hostile_path_is_shown_inert(tmp_path: Path) -> None:
     with pytest.raises(DatabaseError) as caught:
         run_ids(tmp_path / "x\x1b[31m\n.sqlite")
@@ -228,9 +145,3 @@ def test_reading_changes_no_byte_of_the_database(tmp_path: Path) -> None:
     assert readable(path).hits
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["k.sqlite"]
-
-
-def test_results_are_read_in_the_order_of_the_bytes_of_their_ids(tmp_path: Path) -> None:
-    path = make_database(tmp_path / "k.sqlite", a=dict.fromkeys(("b", "Z", "é", "a"), result("c1")))
-    with open_database(path) as database:
-        assert [found.query_id for found in database.results("a")] == ["Z", "a", "b", "é"]
