@@ -290,13 +290,6 @@ class GoldenQuery(Value, frozen=True):
         )
 
 
-def broken_rules(query: GoldenQuery, answer: str) -> tuple[BrokenRule, ...]:
-    """Each `must_contain` that an answer lacks, then everything `forbidden` that it says."""
-    lacks = [BrokenRule(text, False) for text in query.must_contain if text not in answer]
-    says = [BrokenRule(text, True) for text in query.forbidden if text in answer]
-    return (*lacks, *says)
-
-
 def gains_of(query: GoldenQuery) -> dict[str, float]:
     """The expected chunks with their gains: 1, unless `relevance` says otherwise; 0 is not a target."""
     gains = dict.fromkeys(query.expected_chunk_ids, 1.0)

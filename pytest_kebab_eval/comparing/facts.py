@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from pytest_kebab_eval.comparing.rules import broken_rules, made_claims
 from pytest_kebab_eval.matching.locations import Passages, has_document
 from pytest_kebab_eval.matching.strategies import CitationCheck, Ranking, check_citations, first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
@@ -17,13 +18,11 @@ from pytest_kebab_eval.model import (
     MatchMode,
     QueryResult,
     Unreadable,
-    broken_rules,
     is_labelled,
     members_of,
 )
 from pytest_kebab_eval.store import Corpus
-
-SHORTEST_CLAIM = 5  # a shorter one means nothing
+from pytest_kebab_eval.text.folding import contains, is_blank
 
 _Ranks = tuple[int | None, ...]
 _NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
@@ -124,33 +123,22 @@ def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) 
     return AnswerFacts(
         answer.grounded,
         broken_rules(query, answer.text) if query.must_contain or query.forbidden else None,
-        not answer.text.strip(),
-        _has_claim(query, answer) if query.claims else False,
+        is_blank(answer.text),
+        any(made_claims(query, answer.text)) if query.claims else False,
         citations,
     )
 
 
-def _has_claim(query: GoldenQuery, answer: Answer) -> bool:
-    """Whether the answer contains any claim."""
-    text = answer.text.casefold()
-    return any(len(claim) >= SHORTEST_CLAIM and claim.casefold() in text for claim in query.claims)
-
-
 def _containment(expected: str, hits: Sequence[Hit], passages: Passages) -> Containment:
     """The rank of the first hit whose text has the expected answer, and whether any text is at hand."""
-    wanted = _folded(expected)
     has_texts = False
     for hit in hits:
         text = passages.text(hit) or hit.snippet
         if text:
             has_texts = True
-            if wanted in _folded(text):
+            if contains(text, expected, any_case=True):
                 return Containment(hit.rank, has_texts=True)
     return Containment(None, has_texts)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 # -- what the index is asked for, read for many queries at once ---------------------------------------

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 
 from pytest_kebab_eval.limits import TEXT_COMPARED
 from pytest_kebab_eval.text import pattern
+from pytest_kebab_eval.text.folding import normalized
 
 _KEPT_TEXT = 4_000  # characters of a text whose letters are kept: at most some ten megabytes in all
 
@@ -87,24 +88,6 @@ _LEFT_OUT = {0x307: None, 0x640: None}
 
 def _folded(text: str) -> str:
     return normalized(text).casefold().translate(_LEFT_OUT)
-
-
-_MARKS = 30  # combining ones in a row that are kept; Unicode's own limit for text that streams
-_LONG_RUN = pattern(rf"[^\w\s\x00-\x7f]{{{_MARKS + 1},}}")
-
-
-def normalized(text: str) -> str:
-    """A text in Unicode's form NFKC; of very many marks in a row, which take long, only the first."""
-    return unicodedata.normalize("NFKC", _LONG_RUN.sub(_with_few_marks, text))
-
-
-def _with_few_marks(run: re.Match[str]) -> str:
-    kept, marks = [], 0
-    for char in run[0]:
-        marks = marks + 1 if unicodedata.combining(char) else 0
-        if marks <= _MARKS:
-            kept.append(char)
-    return "".join(kept)
 
 
 @cache

@@ -12,6 +12,7 @@ from pytest_kebab_eval.golden import GoldenSet, Lock
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
+from pytest_kebab_eval.text.folding import is_same_path
 
 
 class Location(NamedTuple):
@@ -54,7 +55,7 @@ class Passages:
     def is_at(self, hit: Hit, path: str) -> bool:
         """Whether the hit is in a document of that path: its own, else that of its document or chunk."""
         if hit.doc_path or self._corpus is None:
-            return hit.doc_path == path
+            return hit.doc_path == path or is_same_path(hit.doc_path or "", path)
         doc_ids = self._corpus.documents.at(path)
         return bool(doc_ids) and self._document(hit) in doc_ids
 

@@ -16,7 +16,7 @@ import msgspec
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Answer, Cited, Hit, Span, Support, Value
 from pytest_kebab_eval.spans import Box, extent, touches
-from pytest_kebab_eval.text import pattern
+from pytest_kebab_eval.text.folding import contains, fold_heading, fold_path, is_same_path
 
 MATCHED_BY = ("chunk", "anchor", "span", "text", "document")
 _FEW = 8  # up to here, looking through a tuple is faster than hashing
@@ -198,20 +198,19 @@ class Anchor:
     """A support as it is compared with passages of its document."""
 
     def __init__(self, support: Support) -> None:
-        self.path = support.path
-        self.heading = normal_heading(support.heading)
-        self.snippets = [text.casefold() for text in support.snippets]
+        self.path = fold_path(support.path)
+        self.heading = fold_heading(support.heading)
+        self.snippets = support.snippets
 
     def is_above(self, heading_path: Sequence[str]) -> bool:
         """Whether a passage with these headings is under the support's."""
-        return normal_heading(" > ".join(heading_path)).startswith(self.heading)
+        return fold_heading(" > ".join(heading_path)).startswith(self.heading)
 
     def is_in(self, text: str | None) -> bool:
         """Whether any snippet is in the text; where the text is not known, no snippet is asked for."""
         if text is None:
             return True
-        folded = text.casefold()
-        if any(snippet in folded for snippet in self.snippets):
+        if any(contains(text, snippet, any_case=True) for snippet in self.snippets):
             return True
         from pytest_kebab_eval.matching.letters import words_of
 
@@ -240,16 +239,6 @@ class ByAnchor(HitByHit):
 @cache
 def _nothing_found(targets: int) -> Ranking:
     return Ranking((None,) * targets, ())
-
-
-_DELIMITER = pattern(r"\s*>\s*")
-_MARKS = pattern(r"(?:^|(?<= > ))#+\s*")
-
-
-def normal_heading(heading: str) -> str:
-    """A heading path as text that compares: single spaces, ` > ` between levels, no `#` marks."""
-    spaced = " ".join(heading.split())
-    return _MARKS.sub("", _DELIMITER.sub(" > ", spaced)).strip()
 
 
 # -- citations ---------------------------------------------------------------------------------------
@@ -318,12 +307,15 @@ class _CitedHits:
         if citation is None or not path:
             return ()
         found = []
-        for hit in self._hits:
-            own = hit.citation
-            if (hit.doc_path == path or (own is not None and own.path == path)) and (
-                own == citation or self._touches(hit, citation)
-            ):
-                found.append(hit)
+        for is_at in (str.__eq__, is_same_path):
+            for hit in self._hits:
+                own = hit.citation
+                if (
+                    is_at(path, hit.doc_path or "") or (own is not None and is_at(path, own.path or ""))
+                ) and (own == citation or self._touches(hit, citation)):
+                    found.append(hit)
+            if found:
+                break
         return found
 
     def _touches(self, hit: Hit, citation: Span) -> bool:
@@ -338,9 +330,9 @@ class _CitedHits:
 
 def _in_section(hit: Hit, section: str) -> bool:
     """Whether a hit is of a section, as far as it says where it is."""
-    wanted = normal_heading(section)
-    headings = [normal_heading(heading) for heading in hit.heading_path or ()]
-    own = normal_heading(hit.citation.section) if hit.citation and hit.citation.section else None
+    wanted = fold_heading(section)
+    headings = [fold_heading(heading) for heading in hit.heading_path or ()]
+    own = fold_heading(hit.citation.section) if hit.citation and hit.citation.section else None
     if not headings and own is None:
         return True
     path = " > ".join(headings)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import fsum, inf, log2
 
 from pytest_kebab_eval.metrics.registry import Domain, Judged, ResultDomain, every_query, metric
+from pytest_kebab_eval.text.folding import fold_path
 
 MRR_DEPTH = 10
 
@@ -177,9 +178,9 @@ def empty_result(judged: Judged) -> bool:
 @metric("scope_miss_rate", scoped, "the scope's folders exclude every target's path", lower_is_better=True)
 def scope_miss(judged: Judged) -> bool:
     scope = judged.result.scope
-    folders = [folder.strip("/") for folder in (scope.folders if scope else None) or ()]
+    folders = [fold_path(folder).strip("/") for folder in (scope.folders if scope else None) or ()]
     return not any(
         folder in ("", ".", path) or path.startswith(f"{folder}/")
-        for path in judged.target_paths
+        for path in map(fold_path, judged.target_paths)
         for folder in folders
     )

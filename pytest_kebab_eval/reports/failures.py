@@ -20,6 +20,7 @@ from pytest_kebab_eval.comparing.evidence import (
     passage_of,
 )
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.rules import broken_rules
 from pytest_kebab_eval.model import (
     Answer,
     ComparisonKind,
@@ -28,7 +29,6 @@ from pytest_kebab_eval.model import (
     QueryComparison,
     QueryResult,
     Value,
-    broken_rules,
     is_labelled,
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -15,6 +16,7 @@ from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches
 from pytest_kebab_eval.store.results import text_of
+from pytest_kebab_eval.text.folding import fold_path, is_same_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
@@ -331,7 +333,25 @@ class Documents:
 
     def at(self, path: str) -> Sequence[str]:
         """The ids of the documents of a path."""
-        return self.by_path.get(path, ()) if self.are_there else ()
+        if not self.are_there:
+            return ()
+        found = self.by_path.get(path)
+        return self._at_folded(path) if found is None else found
+
+    def _at_folded(self, path: str) -> Sequence[str]:
+        """The ids of the documents of a path that nobody wrote like that."""
+        folded = fold_path(path)
+        known = self._by_name.get(posixpath.basename(folded), ())
+        return sorted(doc_id for other, doc_ids in known if is_same_path(other, folded) for doc_id in doc_ids)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[str, Sequence[str]]]]:
+        """Folded paths and their documents, by the last part of the path."""
+        found: defaultdict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
+        for path, doc_ids in self.by_path.items():
+            folded = fold_path(path)
+            found[posixpath.basename(folded)].append((folded, doc_ids))
+        return found
 
     def path_of(self, doc_id: str) -> str | None:
         self.read_paths((doc_id,))

@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from pytest_kebab_eval.comparing.evidence import KnownPassage, QueryEvidence
-from pytest_kebab_eval.comparing.facts import SHORTEST_CLAIM
+from pytest_kebab_eval.comparing.rules import counted_claims, made_claims
 from pytest_kebab_eval.model import (
     Answer,
     Cited,
@@ -37,6 +37,7 @@ from pytest_kebab_eval.reports.html import (
 )
 from pytest_kebab_eval.reports.html.query_index import QUERIES_A_BLOCK, Evidence, PageQueries, QueryIndex
 from pytest_kebab_eval.spans import SPAN_FIELDS
+from pytest_kebab_eval.text.folding import contains, fold_text
 
 HITS_SHOWN = 10
 ANSWER_SHOWN = 2000
@@ -327,20 +328,15 @@ def _rules(query: GoldenQuery, answer: Answer) -> Iterator[tuple[str, str, bool]
     elif query.can_be_answered and not answer.grounded:
         yield "should answer, and", "refused", False
     for text in query.must_contain[:LIST_SHOWN]:
-        kept = text in answer.text
+        kept = contains(answer.text, text)
         yield "contains" if kept else "lacks", short(text), kept
     for text in query.forbidden[:LIST_SHOWN]:
-        kept = text not in answer.text
+        kept = not contains(answer.text, text)
         yield "avoids" if kept else "says, though forbidden,", short(text), kept
-    claims = _claims(query)
+    claims = counted_claims(query)
     if claims:
-        folded = answer.text.casefold()
-        made = [claim for claim in claims if claim.casefold() in folded]
+        made = [*made_claims(query, answer.text)]
         yield "makes the claim" if made else "makes no claim such as", short((made or claims)[0]), bool(made)
-
-
-def _claims(query: GoldenQuery) -> list[str]:
-    return [claim for claim in query.claims if len(claim) >= SHORTEST_CLAIM]
 
 
 def _marked_pieces(query: GoldenQuery, text: str) -> list[str | tuple[str, str]]:
@@ -361,7 +357,7 @@ def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     """Where the text keeps or breaks a rule; of marks that overlap, a broken rule wins, then the first."""
     rules = [(_places(text, forbidden), "bad") for forbidden in query.forbidden if forbidden]
     rules += [(_places(text, needed), "good") for needed in query.must_contain if needed]
-    rules += [(_places_in_any_case(text, claim), "good") for claim in _claims(query)]
+    rules += [(_places(text, claim, re.IGNORECASE), "good") for claim in counted_claims(query)]
     found = {
         (start, end, kind)
         for places, kind in rules[:LIST_SHOWN]
@@ -374,16 +370,10 @@ def _marks(query: GoldenQuery, text: str) -> list[tuple[int, int, str]]:
     return marks
 
 
-def _places(text: str, wanted: str) -> Iterator[tuple[int, int]]:
-    start = text.find(wanted)
-    while start >= 0:
-        end = start + len(wanted)
-        yield start, end
-        start = text.find(wanted, end)
-
-
-def _places_in_any_case(text: str, wanted: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE))
+def _places(text: str, wanted: str, flags: int = 0) -> Iterator[tuple[int, int]]:
+    """Where a text says something, whatever spaces and marks are between its words."""
+    words = map(re.escape, fold_text(wanted).split() or [wanted])
+    return (match.span() for match in re.finditer(r"[\s|*`]+".join(words), text, flags))
 
 
 def _cited(cited: Cited) -> str:
