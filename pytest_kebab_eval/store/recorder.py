@@ -301,7 +301,7 @@ class RunRecorder(Recording):
         if progress is not None:
             progress.close()
         if staging is not None:
-            if self.is_stored or not len(staging):
+            if self.is_stored or not staging.kept:
                 staging.remove()
             else:
                 staging.close()

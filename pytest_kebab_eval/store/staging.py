@@ -366,7 +366,9 @@ class Staging:
     @property
     def kept(self) -> str:
         """What is to be said when a recording ends before its time; empty if nothing is kept."""
-        return f"{self.whereabouts}, and {_RESUME}" if self.path and len(self) else ""
+        with suppress(StoreError):
+            return f"{self.whereabouts}, and {_RESUME}" if self.path and len(self) else ""
+        return f"what was recorded is in {self._shown}, and {_RESUME}"  # a full disk lets nobody read it
 
     @property
     def whereabouts(self) -> str:
