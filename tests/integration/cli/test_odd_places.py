@@ -163,25 +163,6 @@ def test_the_demo_works_with_all_streams_closed(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "runs" / "candidate" / "report.md").exists()
 
 
-# -- temporary files -------------------------------------------------------------------------------
-
-NO_TMPDIR = "no temporary file can be made in /nowhere (No such file or directory)"
-ADVICE = "set TMPDIR to a directory that has room"
-
-
-@posix
-def test_a_missing_directory_for_temporary_files_is_named(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project.path / "run.txt").write_text("q1 Q0 d1 1 9.0 t\n", encoding="utf-8")
-    (project.path / "qrels.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
-    before = set(project.path.iterdir())
-    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
-    said = f"kebab-eval: the run was not recorded: {NO_TMPDIR}; {ADVICE}\n"
-    assert call(*IMPORT.split()) == (1, "", said)
-    assert set(project.path.iterdir()) == before
-
-
 # -- a damaged schema ------------------------------------------------------------------------------
 
 DAMAGES = {
