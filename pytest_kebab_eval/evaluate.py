@@ -6,7 +6,7 @@ import datetime
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.aggregates import aggregate_json
-from pytest_kebab_eval.comparing.checks import checks_of
+from pytest_kebab_eval.comparing.checks import ALWAYS, checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
@@ -77,6 +77,7 @@ def evaluate(
 def _rules(settings: Settings, golden: GoldenSet) -> Rules:
     accepted = frozenset(query.id for query in golden.unusual() if query.xfail)
     fail_on, loss_over = checks_of(settings.fail_on)
+    fail_on |= ALWAYS
     return Rules(fail_on, settings.compare_k, settings.alpha, accepted, loss_over, settings.require == "all")
 
 

@@ -359,6 +359,7 @@ class QueryComparison(Value, frozen=True):
     overlap: float | None = None  # of the two rankings, within the comparison's cutoff
     required: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # of the checks, by the golden file
     forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
+    wrong: tuple[str, ...] = ()  # what B gets wrong, whatever A had
 
     @property
     def is_partial_loss(self) -> bool:
@@ -370,7 +371,7 @@ class QueryComparison(Value, frozen=True):
 
         Where they have `loss`, a rank may be worse by as much as `loss_over`.
         """
-        if self.cause == "absent" or self.required:
+        if self.required:
             return True
         if self.checks and not checks.isdisjoint(self.checks):
             return True

@@ -22,7 +22,7 @@ class LostCheck(NamedTuple):
     """A check that a query lost, for the sentence that says so."""
 
     comparison: QueryComparison
-    b: Facts  # in the run that is shown
+    b: Facts  # in the run that is shown; where B has no result, there is no other check
     error: str
 
 
@@ -86,7 +86,7 @@ def _requires_all(facts: Facts, all_of_all: bool) -> bool:
 
 
 def _has_claim(facts: Facts, k: int) -> bool | None:
-    return facts.has_claim if facts.answer else None
+    return facts.answer.has_claim if facts.answer else None
 
 
 def _is_answered(facts: Facts, k: int) -> bool | None:
@@ -175,9 +175,20 @@ def _ranks_too_low(lost: LostCheck) -> str:
 
 
 def _errored(lost: LostCheck) -> str:
-    return f"it errored{' in B' if lost.comparison.kind else ''}: {lost.error}"
+    what = "timed out" if lost.b.timed_out else "errored"
+    return f"it {what}{' in B' if lost.comparison.kind else ''}: {lost.error}"
 
 
+# A run without a result fails it; no other row says anything of such a run.
+ABSENT = Check(
+    "absent",
+    "with a result",
+    lambda facts, k: True,
+    lambda lost: "runs of B have no result for it",
+    needs_a=False,
+    by_default=False,
+    is_required=lambda facts, all_of_all: True,
+)
 RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets, is_required=_requires_all)
 CHECKS = (
     RETRIEVAL,
@@ -202,6 +213,7 @@ CHECKS = (
         is_required=lambda facts, all_of_all: bool(facts.targets.groups_that_apply),
     ),
     Check("error", "without an error", lambda facts, k: not facts.errored, _errored, needs_a=False),
+    ABSENT,
 )
 # Of each target on its own: the one that fell furthest is that of the query.
 COVERAGE = Check(
@@ -244,9 +256,14 @@ MISS = _check_of_b(
 )
 CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MISS)
 ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
+ALWAYS = frozenset({ABSENT.name})  # what fails a query whatever `--kebab-fail-on` says
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in ALL_CHECKS if check.by_default))
 ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
-OTHER_CHECKS = tuple(dict.fromkeys(check.name for check in (LOSS, *ALL_CHECKS) if not check.by_default))
+OTHER_CHECKS = tuple(
+    dict.fromkeys(
+        check.name for check in (LOSS, *ALL_CHECKS) if not check.by_default and check.name not in ALWAYS
+    )
+)
 SENTENCES = {check.name: check.sentence for check in ALL_CHECKS}
 
 

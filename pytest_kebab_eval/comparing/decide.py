@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_kebab_eval.comparing.checks import (
+    ABSENT,
     ALL_CHECKS,
     CHECKS,
     CHECKS_OF_B,
@@ -30,7 +31,8 @@ from pytest_kebab_eval.model import ComparisonKind, Value
 CERTAIN = Loss(0.0)
 _LEAST_NOISE = 1e-6  # what is less is shown as
 InRuns = tuple[Facts | None, ...]  # a query in the runs of one side
-AllOutcomes = tuple[tuple[bool | None, ...] | None, ...]  # of every check, in the runs of one side
+AllOutcomes = tuple[tuple[bool | None, ...], ...]  # of every check, in the runs of one side
+_WITHOUT_RESULT = tuple(False if check is ABSENT else None for check in CHECKS)
 
 
 class Rules(Value, frozen=True):
@@ -208,7 +210,7 @@ class _Counter:
         runs = [facts and targets_found(facts, self._k) for facts in in_runs]
         nothing = [None] * max((len(found) for found in runs if found), default=0)
         rows = [*zip(*(found or nothing for found in runs), strict=True)]
-        own = rows[: max(len(facts.ranking.found) for facts in in_runs if facts)]
+        own = rows[: max((len(facts.ranking.found) for facts in in_runs if facts), default=0)]
         return [*own, *(row for row in rows[len(own) :] if row not in own)]
 
     def in_all_runs(self, check: Check, group: Group) -> Iterator[tuple[Outcomes, Outcomes]]:
@@ -221,9 +223,7 @@ class _Counter:
             yield from {(row[:split], row[split:]) for row in self._targets(group)}
         else:
             number = CHECKS.index(check)
-            a, b = (
-                tuple([None if run is None else run[number] for run in side]) for side in self.outcomes(group)
-            )
+            a, b = (tuple([run[number] for run in side]) for side in self.outcomes(group))
             yield a, b
 
     def _ranks(self, in_runs: InRuns) -> list[int]:
@@ -232,11 +232,11 @@ class _Counter:
         return [] if None in ranks else [rank for rank in ranks if rank is not None]
 
     def outcomes(self, group: Group) -> tuple[AllOutcomes, AllOutcomes]:
-        """Of every check, in the runs of A and in those of B; None where a run has no result."""
+        """Of every check, in the runs of A and in those of B; a run without a result fails one alone."""
         return self._outcomes_of(group.a), self._outcomes_of(group.b)
 
     def _outcomes_of(self, in_runs: InRuns) -> AllOutcomes:
-        return tuple([None if facts is None else self._passed(facts) for facts in in_runs])
+        return tuple([_WITHOUT_RESULT if facts is None else self._passed(facts) for facts in in_runs])
 
     def _passed(self, facts: Facts) -> tuple[bool | None, ...]:
         return tuple([check.passes(facts, self._k) for check in CHECKS])
@@ -244,7 +244,9 @@ class _Counter:
 
 def _tallies(a: AllOutcomes, b: AllOutcomes) -> Iterable[tuple[Check, Tally]]:
     for number, check in enumerate(CHECKS):
-        tally = _tally([run[number] for run in a if run], [run[number] for run in b if run])
+        if check is ABSENT and _WITHOUT_RESULT not in (*a, *b):
+            continue  # nothing to count, as for most
+        tally = _tally([run[number] for run in a], [run[number] for run in b])
         if tally:
             yield check, tally
 
@@ -281,16 +283,16 @@ class _Decider:
             _shown(group.b, lost, self._k, passes=False),
         )
         a, b = group.a[shown[0]] if group.a else None, group.b[shown[1]]
+        if not any(group.b):
+            found = rank_within(a, self._k) is not None
+            became = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
+            return Decision(group, None if self._alone else became, tallies, (ABSENT,), shown)
         if not any(group.a):
             of_one_run = tuple(
                 check for check in CHECKS if b and not check.needs_a and check.passes(b, self._k) is False
             )
             kind = None if self._alone else ComparisonKind.NEW
             return Decision(group, kind, tallies, (*of_one_run, *lost), shown)
-        if not any(group.b):
-            found = rank_within(a, self._k) is not None
-            kind = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
-            return Decision(group, kind, tallies, (RETRIEVAL,) if found else (), shown)
         return Decision(
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )

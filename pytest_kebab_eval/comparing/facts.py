@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from pytest_kebab_eval.comparing.rules import broken_rules, made_claims
+from pytest_kebab_eval.comparing.rules import broken_rules, counted_claims, made_claims
 from pytest_kebab_eval.matching.locations import Passages, has_document
 from pytest_kebab_eval.matching.strategies import CitationCheck, Ranking, check_citations, first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
@@ -124,7 +124,7 @@ def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) 
         answer.grounded,
         broken_rules(query, answer.text) if query.must_contain or query.forbidden else None,
         is_blank(answer.text),
-        any(made_claims(query, answer.text)) if query.claims else False,
+        any(made_claims(query, answer.text)) if counted_claims(query) else None,
         citations,
     )
 

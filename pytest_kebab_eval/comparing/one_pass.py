@@ -149,10 +149,14 @@ class OnePass:
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, rows: Iterable[tuple[str, tuple[Stored, ...]]]) -> None:
-        """Add each query as it comes."""
+        """Add each query as it comes, then the golden queries that no run has, and B should have."""
         for query_id, results in rows:
             self.add(query_id, results)
             del results  # so that the next ones are decoded into the same memory
+        there = {*self.ids}
+        for query_id in () if self.is_selection else self._queries:
+            if query_id not in there:
+                self.add(query_id, [None] * len(self.runs))
 
     def add(self, query_id: str, stored: Sequence[Stored]) -> None:
         """Judge what every run has stored for a query."""
@@ -230,6 +234,11 @@ class OnePass:
     def groups(self) -> list[Group]:
         """The golden queries."""
         return [group for group in self.every_group if group.is_golden]
+
+    @property
+    def is_selection(self) -> bool:
+        """Whether run B was recorded from a selection of the tests, so that it need not have all queries."""
+        return all(run.run.recorded.is_partial for run in self.side("b"))
 
     def facts(self, number: int) -> Facts:
         return self._values.facts[number]

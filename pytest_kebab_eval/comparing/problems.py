@@ -92,7 +92,7 @@ def find_problems(compared: Comparison, accepted: Accepted) -> Problems:
     has_a = sides[0].letter == "A"
     problems = [*_runs_without_golden(golden, sides)] or [*_errored_baseline(golden, sides)]
     problems += broken_runs(compared.seen)
-    warnings = [*_partial_alone(golden, sides), *_removed(sides), *_repeated_chunks(sides)]
+    warnings = [*_partial_alone(compared.seen, sides), *_removed(sides), *_repeated_chunks(sides)]
     if not problems and has_a:
         few = _few_compared(compared.decisions, sides[0].name)
         (warnings if accepted.few_compared else problems).extend(few)
@@ -123,11 +123,11 @@ def _runs_without_golden(golden: GoldenSet, sides: Sequence[JudgedSide]) -> Iter
         )
 
 
-def _partial_alone(golden: GoldenSet, sides: Sequence[JudgedSide]) -> Iterator[str]:
-    """Gates on a run that is judged alone say nothing of the queries that it lacks."""
+def _partial_alone(seen: OnePass, sides: Sequence[JudgedSide]) -> Iterator[str]:
+    """Gates on a run that is judged alone say nothing of the queries that its selection left out."""
     there = {query_id for run in sides[-1].runs for query_id in run.query_ids}
-    absent, queries = len(golden.by_id().keys() - there), len(golden.queries)
-    if len(sides) == 1 and 0 < absent < queries:
+    absent, queries = len(seen.golden.by_id().keys() - there), len(seen.golden.queries)
+    if len(sides) == 1 and seen.is_selection and 0 < absent < queries:
         yield f"B has no result for {absent} of the {queries} golden queries; they count in no metric"
 
 

@@ -22,6 +22,7 @@ from pytest_kebab_eval.comparing.configurations import change_notes, config_chan
 from pytest_kebab_eval.comparing.decide import Decision, Rules
 from pytest_kebab_eval.comparing.one_pass import OnePass
 from pytest_kebab_eval.comparing.stored import StoredSides
+from pytest_kebab_eval.comparing.wrong import what_is_wrong
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import MATCHED_BY
 from pytest_kebab_eval.matching.targets import Targets
@@ -92,6 +93,7 @@ class _Comparer(NamedTuple):
         )
         cause = cause_of(checks, a, b)
         notes = [*self._notes(decision, cause)]
+        wrong = what_is_wrong(b, k, require_all=self.rules.require_all)
         ranks = rank_within(a, k), rank_within(b, k)
         finds_the_same = _finds_the_same(a, b)
         found = _Found(cause)
@@ -115,6 +117,7 @@ class _Comparer(NamedTuple):
                 None if overlap is None else rounded(overlap),
                 required or msgspec.UNSET,
                 forbidden or msgspec.UNSET,
+                wrong,
             )
 
     def _notes(self, decision: Decision, cause: str | None) -> Iterator[str]:
@@ -124,6 +127,8 @@ class _Comparer(NamedTuple):
             yield from rank_notes(decision.a, decision.b, self.k, cause)
             yield from self.change_notes
         yield from (rates.rates for rates in decision.rates)
+        if decision.b and decision.b.timed_out and decision.lost:
+            yield "timed out in B"
         way = matched_by(decision)
         if way in MATCH_NOTES:
             yield MATCH_NOTES[way]
@@ -243,6 +248,8 @@ def cause_of(checks: tuple[str, ...], a: Facts | None, b: Facts | None) -> str |
         return "not_cited"
     if "forbidden" in checks:
         return "forbidden"
+    if "absent" in checks:  # in some runs
+        return "absent"
     return _coverage_cause(a, b) if "coverage" in checks and a else None
 
 

@@ -77,6 +77,7 @@ class CompareReport(Value, frozen=True, kw_only=True):
     failed: dict[str, str] = msgspec.field(default_factory=dict)  # queries, and why, in words
     tolerated: dict[str, str] = msgspec.field(default_factory=dict)  # that lost what does not fail them here
     accepted: tuple[str, ...] = ()  # queries that fail as their xfail says
+    errored_in_both: tuple[str, ...] = ()  # queries of which nothing can be said
     not_in_golden: tuple[str, ...] = ()  # queries that the golden file does not have
     removed: tuple[str, ...] = ()  # of those, the ones that run A has: deleted from it, or renamed
     unreadable: tuple[BrokenResult, ...] = ()
@@ -136,6 +137,7 @@ def make_report(
         failed=_reasons(found.verdicts, Outcome.FAILED),
         tolerated=_reasons(found.verdicts, Outcome.PASSED),
         accepted=tuple(sorted(name for name, verdict in verdicts if verdict.outcome is Outcome.XFAILED)),
+        errored_in_both=tuple(sorted(_errored_in_both(found.decisions))),
         not_in_golden=tuple(sorted(unknown["a"] | unknown["b"])),
         removed=tuple(sorted(unknown["a"])),
         unreadable=tuple(
@@ -148,6 +150,12 @@ def make_report(
         replicates=replicate_report(found.sides, found.decisions, found.noise, rules.alpha),
         rates=all_rates(found.decisions) if found.sides.has_several else msgspec.UNSET,
     )
+
+
+def _errored_in_both(decisions: Iterable[Decision]) -> Iterable[str]:
+    for decision in decisions:
+        if decision.a and decision.a.errored and decision.b and decision.b.errored:
+            yield from decision.group.query_ids
 
 
 def _reasons(verdicts: Mapping[str, Verdict], outcome: Outcome) -> dict[str, str]:

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Iterable, Iterator
 
 from pytest_kebab_eval.comparing.checks import (
+    ABSENT,
     DEFAULT_CHECKS,
     FORBIDDEN,
     LOSS,
@@ -65,7 +66,7 @@ class QueryVerdicts:
         if query_id in self._unreadable:
             return Verdict(Outcome.FAILED, f"the stored result in {self._unreadable[query_id]}")
         if comparison is None:
-            return Verdict(Outcome.SKIPPED, "in neither run" if self._seen.count_a else "not in the run")
+            return Verdict(Outcome.SKIPPED, "run B was recorded from a selection without it")
         decision = self._decisions[query_id]
         if decision.a and decision.a.errored and decision.b and decision.b.errored:
             error = self._error(decision, query_id)
@@ -84,11 +85,11 @@ class QueryVerdicts:
 
     def _failures(self, comparison: QueryComparison, fail_on: frozenset[str]) -> Failures:
         is_loss = comparison.kind is ComparisonKind.LOSS
-        if not comparison.checks and not is_loss and comparison.cause != "absent":
+        if not comparison.checks and not is_loss:
             return {}
         decision = self._decisions[comparison.query_id]
         if decision.b is None:
-            return {"absent": "run B has no result for it (lost coverage)"}
+            return {ABSENT.name: _absent(comparison, is_in_a=decision.group.in_a)}
         alone = comparison.kind in (None, ComparisonKind.NEW)
         required = comparison.required or ()
         checks = [check for check in comparison.checks if check in fail_on or check in required or alone]
@@ -123,6 +124,12 @@ class QueryVerdicts:
         lost = lost_rates(decision.rates, fail_on)
         told = lost and verdict.outcome in (Outcome.FAILED, Outcome.XFAILED)
         return Verdict(verdict.outcome, f"{verdict.reason}; {lost}") if told else verdict
+
+
+def _absent(comparison: QueryComparison, *, is_in_a: bool) -> str:
+    if comparison.kind is None:
+        return "the run has no result for it"
+    return "run B has no result for it (lost coverage)" if is_in_a else "neither run has a result for it"
 
 
 def _unreadable(seen: OnePass) -> Iterator[tuple[str, str]]:
@@ -174,7 +181,7 @@ def _expected_to_fail(xfail: Xfail, failures: Failures, could_fail: bool, today:
 
 def _limits(xfail: Xfail, not_covered: list[str]) -> str:
     """What an xfail does not cover: `does not cover an error`, `covers retrieval alone`."""
-    if "absent" in not_covered:
+    if ABSENT.name in not_covered:
         return "does not cover a missing result"
     if "error" in not_covered:
         return "does not cover an error"

@@ -53,7 +53,7 @@ class AnswerFacts(Value, frozen=True):
     grounded: bool  # false: it refused
     broken_rules: tuple[BrokenRule, ...] | None  # None: there are no rules
     is_blank: bool
-    has_claim: bool
+    has_claim: bool | None  # None: there is none that it could contain
     citations: CitationCheck
 
 
@@ -96,7 +96,7 @@ class Facts(Value, frozen=True):
     @property
     def has_claim(self) -> bool:
         """Whether there is an answer that contains a claim."""
-        return self.answer is not None and self.answer.has_claim
+        return self.answer is not None and bool(self.answer.has_claim)
 
     @property
     def by_document(self) -> bool:

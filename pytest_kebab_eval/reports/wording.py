@@ -61,6 +61,8 @@ def headline(report: CompareReport) -> str:
         checks = _by_check(report, [query.query_id for query in failed_new])
         end = f", and {which}failed ({checks})" if failed_new else ""
         sentences.append(f"{counted(new, 'query')} {have} no baseline{end}.")
+    if report.errored_in_both:
+        sentences.append(f"{counted(len(report.errored_in_both), 'query')} errored in both runs.")
     if report.removed:
         sentences.append(f"{counted(len(report.removed), 'query')} of A left the golden file.")
     if report.unreadable:
@@ -129,8 +131,6 @@ def checks_failed(report: CompareReport, query: QueryComparison) -> tuple[str, .
     failed = counted_checks(report, query)
     if failed:
         return failed
-    if query.cause == "absent":
-        return ("no result",)
     return (LOSS.name,) if query.kind is ComparisonKind.LOSS else (_XFAIL,)
 
 

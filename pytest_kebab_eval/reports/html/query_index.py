@@ -178,7 +178,7 @@ class QueryIndex:
         return kind if kind in _OUTCOMES else "passed"
 
     def _kind(self, query: GoldenQuery, comparison: QueryComparison | None) -> str:
-        if comparison is None or (self.alone and query.id not in self._briefs.b):
+        if comparison is None or (query.id not in self._briefs.b and query.id not in self._briefs.a):
             return "none"
         has_targets = bool(self._briefs.expected(query))
         if comparison.kind is not None:

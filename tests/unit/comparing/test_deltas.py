@@ -87,9 +87,11 @@ def test_results_that_the_golden_file_has_no_query_for_are_listed_and_not_compar
     assert (side_a(report).total_queries, side_a(report).counts["hit@1"]) == (2, 1)
 
 
-def test_a_query_in_neither_run_is_not_compared(tmp_path: Path) -> None:
+def test_a_query_in_neither_run_is_absent_and_in_no_delta(tmp_path: Path) -> None:
     report = compared_all(tmp_path, {"q1": C1, "q2": C1}, {"q1": HIT}, {"q1": HIT})
-    assert [comparison.query_id for comparison in report.per_query] == ["q1"]
+    of_both, of_neither = report.per_query
+    assert (of_both.query_id, of_both.checks, of_neither.checks) == ("q1", (), ("absent",))
+    assert deltas_of(report).paired.queries == 1
 
 
 def test_queries_are_sorted_by_id(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ MISCITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", c
     ("entry", "a", "b", "checks"),
     [
         (C1, HIT, MISS, ("retrieval",)),
-        (C1, HIT, None, ("retrieval",)),
+        (C1, HIT, None, ("absent",)),
         (C1, HIT, at(2), ()),  # a loss is no regression
         (RULED, SHIPPED, result("c1", answer=answer("pip")), ("answer",)),
         ({"forbidden": ["pip"]}, SHIPPED, result("c1", answer=answer("pip")), ("answer",)),

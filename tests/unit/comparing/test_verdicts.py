@@ -131,10 +131,12 @@ def test_a_query_that_a_has_and_b_lacks_fails_whatever_is_to_fail(
 # -- skipped -----------------------------------------------------------------------------------------
 
 
-def test_a_query_in_neither_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    found = verdict(tmp_path, C1, None, None)
-    assert found.outcome is Outcome.SKIPPED
-    assert "neither" in found.reason
+@pytest.mark.parametrize("fail_on", [DEFAULT, frozenset()])
+@pytest.mark.parametrize("more", [{}, {"xfail": {"reason": "known"}}], ids=["plain", "xfail"])
+def test_a_query_in_neither_run_fails(tmp_path: Path, more: Json, fail_on: frozenset[str]) -> None:
+    found = verdict(tmp_path, C1 | more, None, None, fail_on=fail_on)
+    assert found.outcome is Outcome.FAILED
+    assert "neither run has a result" in found.reason
 
 
 def test_a_query_that_errored_in_both_is_skipped_with_the_reason(tmp_path: Path) -> None:
