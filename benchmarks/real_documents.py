@@ -29,9 +29,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_kebab_eval.matching.letters import letters_of
-from pytest_kebab_eval.matching.shingles import shared_part
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP
+from pytest_kebab_eval.matching.text import letters_of, shared_part
 
 STORED = Path(__file__).parent.parent / "build" / "corpora"
 ENDINGS = {".md", ".rst", ".txt"}

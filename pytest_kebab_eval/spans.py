@@ -39,24 +39,19 @@ def extent(span: Span) -> Box | None:
     """The span as a box; None if its kind has no extent, or its numbers are missing or not valid."""
     match span.kind:
         case "line":
-            box = _interval("line", span.start, span.end, inclusive=True)
+            return _interval("line", span.start, span.end, inclusive=True)
         case "code":
-            box = _interval("line", span.line_start, span.line_end, inclusive=True)
+            return _interval("line", span.line_start, span.line_end, inclusive=True)
         case "byte":
-            box = _interval("byte", span.start, span.end)
+            return _interval("byte", span.start, span.end)
         case "time":
-            box = _interval("time", span.start_ms, span.end_ms)
+            return _interval("time", span.start_ms, span.end_ms)
         case "page":
-            box = _on_page(span)
+            return _on_page(span)
         case "region":
-            box = _region(span)
+            return _region(span)
         case _:
-            box = None
-    if box is None:
-        return None
-    _, left, right, top, bottom = box
-    is_small = -_LARGEST <= left < right <= _LARGEST and -_LARGEST <= top < bottom <= _LARGEST
-    return box if is_small and (right - left) * (bottom - top) > 0 else None
+            return None
 
 
 def extents(spans: Iterable[Span]) -> tuple[Box, ...]:
@@ -117,15 +112,21 @@ def _union_overlap(ours: Sequence[Box], theirs: Sequence[Box]) -> float:
     return shared / min(our_area, their_area)
 
 
-def touches(box: Box | None, others: Sequence[Box]) -> bool:
-    """Whether they overlap at all; spans that cannot be compared count as overlapping."""
+def touches_any(box: Box | None, places: Iterable[Sequence[Box]]) -> bool:
+    """Whether a box overlaps any of these places at all; what cannot be compared counts as overlapping."""
     if box is None:
-        return True
-    if len(others) == 1:  # as nearly all chunks are: how much they share need not be known
-        axis, left, right, top, bottom = others[0]
-        return box[0] != axis or (box[1] < right and left < box[2] and box[3] < bottom and top < box[4])
-    share = overlap([box], others)
-    return share is None or share > 0
+        return any(True for _ in places)
+    axis, left, right, top, bottom = box
+    for boxes in places:
+        if len(boxes) == 1:  # as nearly all chunks are: how much they share need not be known
+            other = boxes[0]
+            if other[0] != axis or (
+                left < other[2] and other[1] < right and top < other[4] and other[3] < bottom
+            ):
+                return True
+        elif (share := overlap([box], boxes)) is None or share > 0:
+            return True
+    return False
 
 
 def describe(span: Span) -> str:
@@ -146,7 +147,8 @@ def describe(span: Span) -> str:
 def _interval(axis: str, start: float | None, end: float | None, *, inclusive: bool = False) -> Box | None:
     if start is None or end is None or end < start:
         return None
-    return Box(axis, start, end + 1 if inclusive else max(end, start + 1))  # a point is 1 long
+    right = end + 1 if inclusive else max(end, start + 1)  # a point is 1 long
+    return Box(axis, start, right) if -_LARGEST <= start < right <= _LARGEST else None
 
 
 def _on_page(span: Span) -> Box | None:
@@ -155,7 +157,7 @@ def _on_page(span: Span) -> Box | None:
     start, end = span.char_start, span.char_end
     if start is None or end is None:
         start, end = 0.0, _PAGE_LENGTH
-    if not 0 <= start <= end <= _PAGE_LENGTH or abs(span.page) > _LARGEST:
+    if not (0 <= start <= end <= _PAGE_LENGTH and -_LARGEST <= span.page < _LARGEST):
         return None
     return Box("page", start, max(end, start + 1), float(span.page), span.page + 1.0)
 
@@ -163,7 +165,9 @@ def _on_page(span: Span) -> Box | None:
 def _region(span: Span) -> Box | None:
     if span.x is None or span.y is None or span.w is None or span.h is None:
         return None
-    return Box("region", span.x, span.x + span.w, span.y, span.y + span.h)
+    box = Box("region", span.x, span.x + span.w, span.y, span.y + span.h)
+    is_small = -_LARGEST <= box.left < box.right <= _LARGEST and -_LARGEST <= box.top < box.bottom <= _LARGEST
+    return box if is_small and _area(box) > 0 else None
 
 
 def _area(box: Box) -> float:

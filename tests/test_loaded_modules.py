@@ -14,7 +14,14 @@ MOST, MOST_WITH_A_PAGE = 85, 96
 PAGE = {"reports.html", "history", "reports.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
     *("api", "cli", "importers", "upkeep"),
-    *("golden.edit", "golden.writing", "golden.sheets", "matching.located", "history.blame"),
+    *(
+        "golden.edit",
+        "golden.writing",
+        "golden.sheets",
+        "matching.by_location",
+        "matching.text",
+        "history.blame",
+    ),
     *("plugin.recording", "plugin.recorded_run", "plugin.recorded_gate", "plugin.snapshot", "text.progress"),
     *("reports.site", "store.postgres", "store.exports"),
     *("store.recorder", "store.staging", "store.given", "store.plain", "store.new_chunks"),

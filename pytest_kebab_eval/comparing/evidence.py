@@ -11,8 +11,9 @@ from itertools import chain
 
 import msgspec
 
+from pytest_kebab_eval.matching.citations import each_resolves
 from pytest_kebab_eval.matching.locations import Locations, Passages
-from pytest_kebab_eval.matching.strategies import Ranking, each_resolves
+from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.model import Answer, GoldenQuery, Hit, QueryComparison, QueryResult, Value, gains_of
 from pytest_kebab_eval.text import brief, printable
@@ -205,7 +206,7 @@ class TargetPassages:
     def chunk(self, query: GoldenQuery, name: str, hit: Hit | None = None) -> KnownPassage:
         """A chunk that a query expects; the hit that found it is asked for what nothing else knows."""
         locations = self._locations
-        text, doc_id = locations.text_of(query, name), locations.locate(query, name).doc_id
+        doc_id, _, text = locations.find(query, name)
         headings = () if locations.is_left(name) else self._headings(name)
         own = KnownPassage() if hit is None else passage_of(hit)
         return KnownPassage(

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from pytest_kebab_eval.comparing.rules import broken_rules, counted_claims, made_claims
+from pytest_kebab_eval.matching.citations import CitationCheck, check_citations
 from pytest_kebab_eval.matching.locations import Passages, has_document
-from pytest_kebab_eval.matching.strategies import CitationCheck, Ranking, check_citations, first_of_each
+from pytest_kebab_eval.matching.strategies import Ranking, first_of_each
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import (
@@ -61,7 +62,7 @@ class QueryJudge:
         """What is known of the query in a run; one that errored found and answered nothing."""
         errored = result.error is not None
         hits, answer = ((), None) if errored else (result.hits, result.answer)
-        ranking = targets.strategy.judge(hits, passages)
+        ranking = targets.judge(hits, passages)
         expected, doc_ids = query.expected_answer, query.expected_doc_ids
         return Facts(  # in their order: by keyword it takes a fifth longer
             wanted,

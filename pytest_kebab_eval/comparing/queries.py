@@ -201,8 +201,7 @@ def same_text(expected: Sequence[tuple[Hit, str]], hits: Iterable[Hit], passages
 
 def is_same_text(expected: str, text: str) -> bool:
     """Whether a text is the expected one, whatever was cut at its edges; short ones must be equal."""
-    from pytest_kebab_eval.matching.letters import letters_of
-    from pytest_kebab_eval.matching.shingles import is_short, shared_part
+    from pytest_kebab_eval.matching.text import is_short, letters_of, shared_part
 
     letters, others = letters_of(expected), letters_of(text)
     if letters == others:

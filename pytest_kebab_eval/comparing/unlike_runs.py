@@ -201,7 +201,7 @@ def _texts(side: StoredSide, query_ids: Iterable[str]) -> dict[str, str]:
 def _is_same_chunk(before: str, after: str) -> bool:
     if before == after:
         return True
-    from pytest_kebab_eval.matching.shingles import shared_part
+    from pytest_kebab_eval.matching.text import shared_part
 
     shared = shared_part(before, after)
     return shared is None or shared >= _SAME_CHUNK

@@ -12,7 +12,6 @@ from pytest_kebab_eval.comparing.checks import is_lost
 from pytest_kebab_eval.comparing.facts import QueryJudge, with_first_of_repeated
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.locations import OpenRun, Passages, match_mode
-from pytest_kebab_eval.matching.strategies import Strategy
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable, Value
@@ -178,10 +177,8 @@ class RunJudge:
 
     def _first_rank(self, query_id: str, hits: tuple[Hit, ...]) -> int | None:
         # A chunk that is there twice counts once, at its first rank; the first correct rank is the same.
-        strategies = self._tools.strategies
-        if query_id not in strategies:
-            strategies[query_id] = self._tools.matcher.targets(self._queries[query_id]).strategy
-        return strategies[query_id].first(hits, self._passages)
+        targets = self._tools.matcher.targets(self._queries[query_id])
+        return targets.judge(hits, self._passages).first
 
     def _sighting(self, opened: OpenRun, position: int, check: str, row: tuple[str, object]) -> Sighting:
         result = decode_row(*row)
@@ -206,7 +203,6 @@ class _Tools:
         )
         if mode is MatchMode.FALLBACK:  # queries are matched as coarsely as where these runs are compared
             read_some(yardstick.golden, self.matcher, yardstick.base)
-        self.strategies: dict[str, Strategy] = {}  # what tells a query's correct hits, in every run
 
     def _facts(self, opened: OpenRun, result: QueryResult) -> Facts:
         database, run = opened

@@ -1,14 +1,14 @@
-"""Location and text of hits and expected chunks, and whether runs are matched by chunk id or by those."""
+"""Where hits and expected chunks are and what they say; and whether that, or their chunk id, decides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
-from pytest_kebab_eval.golden import GoldenSet, Lock
+from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
 from pytest_kebab_eval.store import Chunk, Corpus, Database
@@ -16,11 +16,37 @@ from pytest_kebab_eval.text.folding import is_same_path
 
 
 class Location(NamedTuple):
-    """Where an expected chunk is, as far as it is known."""
+    """What is known of where an expected chunk is, and what it says."""
 
     doc_id: str | None = None
     extents: tuple[Box, ...] = ()
-    text: str | None = None  # of a stored hit
+    text: str | None = None
+
+    def or_else(self, other: Location) -> Location:
+        """With what the other knows where this knows nothing; a document and its span stay together."""
+        text = self.text or other.text or None
+        if self.extents:
+            return self._replace(text=text)
+        doc_id = (other.doc_id or self.doc_id) if other.extents else (self.doc_id or other.doc_id)
+        return Location(doc_id, other.extents, text)
+
+
+class ExpectedLocation(NamedTuple):
+    """A target as hits are compared with it: it is in one of these documents, there, and says this."""
+
+    doc_ids: frozenset[str] = frozenset()
+    extents: tuple[Box, ...] = ()
+    text: str | None = None
+    chunk_id: str | None = None
+
+    @property
+    def has_document(self) -> bool:
+        """Whether its document is known."""
+        return bool(self.doc_ids) and self.doc_ids != {self.chunk_id}
+
+    def without(self, way: str) -> ExpectedLocation:
+        """The same, to be known by its text, or by its document alone."""
+        return self._replace(extents=(), text=self.text if way == "text" else None)
 
 
 class Passages:
@@ -44,13 +70,6 @@ class Passages:
         if hit.text is not None or self._corpus is None or not hit.chunk_id:
             return hit.text
         return self._corpus.text(hit.chunk_id, self._version)
-
-    def is_blank(self, hit: Hit) -> bool:
-        """Whether the hit's text is known, and has no letters: a rule, a code fence, an image."""
-        from pytest_kebab_eval.matching.letters import comparable_letters
-
-        text = self.text(hit)
-        return text is not None and comparable_letters(text) == ""
 
     def is_at(self, hit: Hit, path: str) -> bool:
         """Whether the hit is in a document of that path: its own, else that of its document or chunk."""
@@ -117,66 +136,63 @@ class _WithoutTexts(Passages):
 
 
 class Locations(NamedTuple):
-    """Where the expected chunks are, from the first source that knows."""
+    """Where the expected chunks are and what they say, from the first source that knows."""
 
     lock: Lock | None = None
     corpora: Sequence[Corpus] = ()
     stored: Mapping[str, Location] = {}  # from hits
     version: str | None = None  # of the chunker that the expected ids are of
 
-    def locate(self, query: GoldenQuery, chunk_id: str) -> Location:
-        """Where the chunk is; without extents, only its document is known, if that."""
-        doc_id = None
-        for location in self._sources(query, chunk_id):
-            if location.extents:
-                return location if location.doc_id else location._replace(doc_id=doc_id)
-            doc_id = doc_id or location.doc_id
-        return Location(doc_id)
+    def find(self, query: GoldenQuery, chunk_id: str) -> Location:
+        """What is known of a chunk; without extents, only its document is known, if that."""
+        found = Location()
+        for source in self._sources(query, chunk_id):
+            found = found.or_else(source)
+            if found.extents and found.text:
+                break
+        return found
 
-    def _sources(self, query: GoldenQuery, chunk_id: str) -> Iterable[Location]:
+    def _sources(self, query: GoldenQuery, chunk_id: str) -> Iterator[Location]:
+        """The golden file, its lock file, the index, stored hits."""
         given = [expected for expected in query.expected_spans if expected.chunk_id == chunk_id]
-        if given:
-            yield Location(given[0].doc_id, extents(expected.span for expected in given))
-        if self.lock and chunk_id in self.lock.chunks:
-            locked = self.lock.chunks[chunk_id]
-            yield Location(locked.doc_id, extents(locked.spans))
+        yield Location(
+            given[0].doc_id if given else None,
+            extents(expected.span for expected in given),
+            query.expected_texts.get(chunk_id),
+        )
+        if locked := self._locked(chunk_id):
+            yield Location(locked.doc_id, extents(locked.spans), locked.text)
             if self.is_left(chunk_id):
                 return
         for corpus in self.corpora:
             if chunk := corpus.chunk(chunk_id, self.version):
-                yield Location(chunk.doc_id, chunk.extents)
+                yield Location(chunk.doc_id, chunk.extents, corpus.text(chunk_id, self.version))
         if chunk_id in self.stored:
             yield self.stored[chunk_id]
 
-    def text_of(self, query: GoldenQuery, chunk_id: str) -> str | None:
-        """The chunk's text, from the first source that knows."""
-        locked = self.lock.chunks.get(chunk_id) if self.lock else None
-        given = query.expected_texts.get(chunk_id) or (locked and locked.text)
-        if given or self.is_left(chunk_id):
-            return given or None
-        return self._found_text(chunk_id)
-
-    def _found_text(self, chunk_id: str) -> str | None:
-        """The text of the index, or of a stored hit."""
-        for corpus in self.corpora:
-            if text := corpus.text(chunk_id, self.version):
-                return text
-        stored = self.stored.get(chunk_id)
-        return (stored.text if stored else None) or None
+    def expected(self, query: GoldenQuery, chunk_id: str) -> ExpectedLocation:
+        """An expected chunk, as hits are compared with it."""
+        found = self.find(query, chunk_id)
+        doc_ids = [found.doc_id] if found.doc_id else query.expected_doc_ids or ()
+        own_id = "" if self.is_left(chunk_id) else chunk_id  # which may be another's by now
+        return ExpectedLocation(frozenset(doc_ids), found.extents, found.text, own_id)
 
     def is_left(self, chunk_id: str) -> bool:
         """Whether a re-anchoring left the chunk: in the index and in hits its id may be another's by now."""
-        locked = self.lock.chunks.get(chunk_id) if self.lock else None
+        locked = self._locked(chunk_id)
         return locked is not None and locked.chunker_version is not None
 
-    def is_certain(self, query: GoldenQuery, chunk_id: str) -> bool:
-        """Whether the chunk is located without asking stored hits."""
+    def _locked(self, chunk_id: str) -> LockedChunk | None:
+        return self.lock.chunks.get(chunk_id) if self.lock else None
+
+    def needs_hits(self, query: GoldenQuery, chunk_id: str) -> bool:
+        """Whether only stored hits may know where the chunk is."""
         if any(expected.chunk_id == chunk_id for expected in query.expected_spans):
-            return True
-        if self.lock and chunk_id in self.lock.chunks:
-            return bool(self.lock.chunks[chunk_id].spans) or self.is_left(chunk_id)
+            return False
+        if locked := self._locked(chunk_id):
+            return not locked.spans and not self.is_left(chunk_id)
         found = (corpus.chunk(chunk_id, self.version) for corpus in self.corpora)
-        return any(chunk and chunk.extents for chunk in found)
+        return not any(chunk and chunk.extents for chunk in found)
 
 
 def has_document(hit: Hit) -> bool:
@@ -207,7 +223,7 @@ def find_locations(golden: GoldenSet, runs: Sequence[OpenRun]) -> Locations:
         for query in golden.queries
         if not query.gold_supports
         for chunk_id in gains_of(query)
-        if not known.is_certain(query, chunk_id)
+        if known.needs_hits(query, chunk_id)
     }
     return known._replace(stored=_locations_in_hits(unlocated, runs)) if unlocated else known
 
@@ -224,23 +240,22 @@ def _version_of_expected(golden: GoldenSet, runs: Sequence[OpenRun]) -> str | No
 def _locations_in_hits(wanted: set[str], runs: Sequence[OpenRun]) -> dict[str, Location]:
     """Where chunks are by the hits of the runs: all that is left after re-indexing."""
     found: dict[str, Location] = {}
-    wanted = {*wanted}  # without those that are located
+    for hit in _stored_hits(runs):
+        if (chunk_id := hit.chunk_id) and chunk_id in wanted:
+            known = found.get(chunk_id, Location())
+            found[chunk_id] = known.or_else(Location(hit.doc_id, citation_extents(hit), hit.text))
+            if found[chunk_id].extents:
+                wanted.discard(chunk_id)
+                if not wanted:
+                    break
+    return found
+
+
+def _stored_hits(runs: Sequence[OpenRun]) -> Iterator[Hit]:
     for database, run in runs:
         for result in database.results(run.run_id):
-            for hit in result.hits if isinstance(result, QueryResult) else ():
-                chunk_id = hit.chunk_id
-                if chunk_id not in wanted:
-                    continue
-                known = found.get(chunk_id)
-                if known is None or hit.citation or (hit.text and not known.text):
-                    location = Location(hit.doc_id, citation_extents(hit), hit.text)
-                    if location.extents:
-                        wanted.discard(chunk_id)
-                    if location.extents or known is None or not known.text:
-                        found[chunk_id] = location
-            if not wanted:
-                return found
-    return found
+            if isinstance(result, QueryResult):
+                yield from result.hits
 
 
 # -- by chunk id, or by location -----------------------------------------------------------------------
@@ -260,12 +275,13 @@ def match_mode(runs: Sequence[OpenRun], golden: GoldenSet) -> MatchMode:
     of_golden = golden_versions(golden, [database for database, _ in runs])
     if not of_golden or versions <= of_golden:
         return MatchMode.EXACT
-    is_locked = golden.lock is not None and golden.lock.chunker_version is not None
-    if len(runs) > 1 and (
-        versions == {None} or (not is_locked and _returned_any(_expected_ids(golden), runs))
-    ):
+    if len(runs) > 1 and versions == {None}:
         return MatchMode.EXACT
-    return MatchMode.FALLBACK
+    if len(runs) == 1 or (golden.lock is not None and golden.lock.chunker_version is not None):
+        return MatchMode.FALLBACK
+    expected = _expected_ids(golden)
+    returned_any = any(hit.chunk_id in expected for hit in _stored_hits(runs))
+    return MatchMode.EXACT if returned_any else MatchMode.FALLBACK
 
 
 def golden_versions(golden: GoldenSet, databases: Iterable[Database]) -> set[str | None]:
@@ -297,13 +313,3 @@ def _left_ids(golden: GoldenSet) -> set[str]:
 
 def _expected_ids(golden: GoldenSet) -> set[str]:
     return {chunk_id for query in golden.queries for chunk_id in gains_of(query)}
-
-
-def _returned_any(ids: set[str], runs: Sequence[OpenRun]) -> bool:
-    return any(
-        hit.chunk_id in ids
-        for database, run in runs
-        for result in database.results(run.run_id)
-        if isinstance(result, QueryResult)
-        for hit in result.hits
-    )

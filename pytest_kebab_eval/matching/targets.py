@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_kebab_eval.matching.locations import Location, Locations, Passages
+from pytest_kebab_eval.matching.locations import ExpectedLocation, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
-    AnyOf,
     ByAnchor,
     ByChunk,
     ByDocument,
     Coarser,
     Ranking,
     Strategy,
+    first_of_each,
 )
 from pytest_kebab_eval.model import (
     ExpectedSpan,
@@ -28,11 +27,8 @@ from pytest_kebab_eval.model import (
     gains_of,
     members_of,
 )
-from pytest_kebab_eval.spans import describe, extent
+from pytest_kebab_eval.spans import describe, extents
 from pytest_kebab_eval.store import Corpus
-
-if TYPE_CHECKING:
-    from pytest_kebab_eval.matching.located import ExpectedLocation
 
 SPAN_OVERLAP = 0.5
 _FOUND_TOGETHER = 2_000  # queries whose expected chunks are read by one statement
@@ -69,10 +65,14 @@ class Targets(msgspec.Struct, frozen=True):
     wrong_ids: frozenset[str] = frozenset()  # chunks that somebody judged, and that are no targets
     forbidden: Forbidden | None = None
     documents: Sequence[str] = ()  # that are expected beside chunks: they may be lost in part
+    members: tuple[tuple[int, ...], ...] = ()  # where there are alternatives: those of each target, by number
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
-        """Which hits are correct, and where each target was found first."""
-        return self.strategy.judge(hits, passages)
+        """Which hits are correct, and where each target, or any alternative of it, was found first."""
+        ranking = self.strategy.judge(hits, passages)
+        if not self.members:
+            return ranking
+        return msgspec.structs.replace(ranking, found=first_of_each(ranking.found, self.members))
 
 
 class Matcher:
@@ -118,10 +118,20 @@ class Matcher:
 
     def target_ids(self, query: GoldenQuery) -> tuple[str, ...]:
         """The ids of a query's targets."""
-        return query.expected_chunk_ids if self._is_usual(query) else self.targets(query).ids
+        return query.expected_chunk_ids if self._is_plain(query) else self.targets(query).ids
 
-    def _is_usual(self, query: GoldenQuery) -> bool:
-        """Whether the targets are chunks, and their ids are enough to tell them; nothing needs finding."""
+    def targets(self, query: GoldenQuery) -> Targets:
+        """The targets of a query: its chunks, else its anchors, else its documents."""
+        if self._is_plain(query):
+            ids, doc_ids = query.expected_chunk_ids, query.expected_doc_ids or ()
+            return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), doc_ids, documents=doc_ids)
+        known = self._known.get(query.id)
+        if known is None:
+            known = self._known[query.id] = self._with_labels(query)
+        return known
+
+    def _is_plain(self, query: GoldenQuery) -> bool:
+        """Whether the targets are chunks that are known by their ids, and nothing else is said of hits."""
         return (
             self._is_exact
             and query.expected_chunk_ids != ()
@@ -133,84 +143,70 @@ class Matcher:
             and not query.doc_alternatives
         )
 
-    def targets(self, query: GoldenQuery) -> Targets:
-        """The targets of a query: its chunks, else its anchors, else its documents."""
-        if self._is_usual(query):
-            ids, doc_ids = query.expected_chunk_ids, query.expected_doc_ids or ()
-            return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), doc_ids, documents=doc_ids)
-        known = self._known.get(query.id)
-        if known is None:
-            known = self._known[query.id] = self._with_labels(query)
-        return known
-
     def _with_labels(self, query: GoldenQuery) -> Targets:
         """The targets of a query, alternatives as one, and what else the golden file says of hits."""
         targets = self._targets(query)
-        alternatives = query.alternatives if targets.has_chunk_targets else query.doc_alternatives
-        if alternatives and targets.matched_by != "anchor":
-            targets = _joined(targets, alternatives)
-        doc_ids = query.expected_doc_ids
+        doc_ids, documents = query.expected_doc_ids, targets.documents
         if doc_ids and targets.has_chunk_targets:
             documents = [doc_ids[places[0]] for places in members_of(doc_ids, query.doc_alternatives)]
-            targets = msgspec.structs.replace(targets, documents=documents)
-        wrong = frozenset(query.relevance).difference(gains_of(query))
-        if wrong:
-            targets = msgspec.structs.replace(targets, wrong_ids=wrong)
-        if query.forbidden_chunk_ids or query.forbidden_doc_ids:
-            forbidden = Forbidden(frozenset(query.forbidden_chunk_ids), frozenset(query.forbidden_doc_ids))
-            targets = msgspec.structs.replace(targets, forbidden=forbidden)
-        return targets
+        chunks, docs = query.forbidden_chunk_ids, query.forbidden_doc_ids
+        targets = msgspec.structs.replace(
+            targets,
+            documents=documents,
+            wrong_ids=frozenset(query.relevance).difference(gains_of(query)),
+            forbidden=Forbidden(frozenset(chunks), frozenset(docs)) if chunks or docs else None,
+        )
+        alternatives = query.alternatives if targets.has_chunk_targets else query.doc_alternatives
+        return _joined(targets, alternatives) if alternatives and targets.matched_by != "anchor" else targets
 
     def _targets(self, query: GoldenQuery) -> Targets:
-        chunks = gains_of(query)
+        chunks, doc_ids = gains_of(query), query.expected_doc_ids or ()
         own_spans = [expected for expected in query.expected_spans if expected.chunk_id is None]
-        exact = self._is_exact
-        if query.gold_supports and not (exact and (chunks or own_spans)):
+        if query.gold_supports and not (self._is_exact and (chunks or own_spans)):
             return _anchor_targets(query.gold_supports)
-        if chunks and exact and not own_spans:
+        if chunks and self._is_exact and not own_spans:
             ids = tuple(chunks)
-            return Targets(ids, tuple(chunks.values()), "chunk", ByChunk(ids), query.expected_doc_ids or ())
+            return Targets(ids, tuple(chunks.values()), "chunk", ByChunk(ids), doc_ids)
         if chunks or own_spans:
             return self._located_targets(query, chunks, own_spans)
-        doc_ids = query.expected_doc_ids
         if not doc_ids:
             return _NOTHING
         gains = (1.0,) * len(doc_ids)
-        strategy = ByDocument(doc_ids)
-        return Targets(tuple(doc_ids), gains, "document", strategy, doc_ids, has_chunk_targets=False)
+        return Targets(doc_ids, gains, "document", ByDocument(doc_ids), doc_ids, has_chunk_targets=False)
 
     def _located_targets(
-        self, query: GoldenQuery, chunks: dict[str, float], own_spans: Sequence[ExpectedSpan]
+        self, query: GoldenQuery, chunks: Mapping[str, float], own_spans: Sequence[ExpectedSpan]
     ) -> Targets:
         """Chunks by where they are (by their id in exact mode), and spans that are targets of their own."""
-        from pytest_kebab_eval.matching.located import ByChunkOrLocation, ByLocation, ByText
+        from pytest_kebab_eval.matching.by_location import ByLocation  # with all that compares texts
 
         exact = self._is_exact
-        located = [] if exact else [self.expected_location(query, chunk_id) for chunk_id in chunks]
-        located += [_location_of(expected) for expected in own_spans]
+        spans = [
+            ExpectedLocation(frozenset({expected.doc_id}), extents([expected.span])) for expected in own_spans
+        ]
+        if exact:
+            expected_chunks = [ExpectedLocation(chunk_id=chunk_id) for chunk_id in chunks]
+        else:
+            expected_chunks = [self.locations.expected(query, chunk_id) for chunk_id in chunks]
+        located = [*expected_chunks, *spans]
         for number, way in self.coarser.get(query.id, ()):
             located[number] = located[number].without(way)
-        has_texts = any(target.text is not None for target in located)
-        by_location = ByLocation(located, self._least_overlap)
-        by_text = ByText(located, self._least_overlap) if has_texts else by_location
         doc_ids = {*(query.expected_doc_ids or ())}.union(*(target.doc_ids for target in located))
         return Targets(
             ids=(*chunks, *(f"{expected.doc_id} {describe(expected.span)}" for expected in own_spans)),
             gains=(*chunks.values(), *[1.0] * len(own_spans)),
-            matched_by=_matched_by(located) or ("chunk" if exact and chunks else "span"),
-            strategy=ByChunkOrLocation(tuple(chunks), by_location) if exact else by_text,
+            matched_by="chunk" if exact and chunks else _matched_by(located),
+            strategy=ByLocation(located, self._least_overlap, asks_coarser=not exact),
             doc_ids=tuple(doc_ids),
         )
 
-    def expected_location(self, query: GoldenQuery, chunk_id: str) -> ExpectedLocation:
-        """What is known of an expected chunk."""
-        from pytest_kebab_eval.matching.located import ExpectedLocation
 
-        location = self.locations.locate(query, chunk_id)
-        doc_ids = [location.doc_id] if location.doc_id else query.expected_doc_ids or ()
-        text = self.locations.text_of(query, chunk_id)
-        own_id = "" if self.locations.is_left(chunk_id) else chunk_id  # which may be another's by now
-        return ExpectedLocation(frozenset(doc_ids), location, own_id, text)
+def _matched_by(targets: Sequence[ExpectedLocation]) -> str:
+    """The coarsest way in which any of the targets is known."""
+    unlocated = [target for target in targets if not target.extents]
+    if not unlocated:
+        return "span"
+    return "document" if any(target.text is None for target in unlocated) else "text"
 
 
 def _joined(targets: Targets, alternatives: Sequence[tuple[str, ...]]) -> Targets:
@@ -220,23 +216,8 @@ def _joined(targets: Targets, alternatives: Sequence[tuple[str, ...]]) -> Target
         targets,
         ids=tuple(targets.ids[places[0]] for places in members),
         gains=tuple(max(targets.gains[place] for place in places) for places in members),
-        strategy=AnyOf(targets.strategy, members),
+        members=members,
     )
-
-
-def _matched_by(targets: Sequence[ExpectedLocation]) -> str | None:
-    """How targets are matched whose spans are not known; None if all are."""
-    unlocated = [target for target in targets if not target.location.extents]
-    if not unlocated:
-        return None
-    return "document" if any(target.text is None for target in unlocated) else "text"
-
-
-def _location_of(expected: ExpectedSpan) -> ExpectedLocation:
-    from pytest_kebab_eval.matching.located import ExpectedLocation
-
-    box = extent(expected.span)
-    return ExpectedLocation(frozenset({expected.doc_id}), Location(expected.doc_id, (box,) if box else ()))
 
 
 _NOTHING = Targets((), (), "nothing", ByChunk(()), has_chunk_targets=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import get_type_hints
 
-from pytest_kebab_eval.matching.strategies import NO_CITATIONS, CitationCheck
+from pytest_kebab_eval.matching.citations import NO_CITATIONS, CitationCheck
 from pytest_kebab_eval.metrics.registry import (
     Domain,
     Judged,

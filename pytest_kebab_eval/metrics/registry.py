@@ -14,7 +14,8 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from pytest_kebab_eval.errors import MetricError
-from pytest_kebab_eval.matching.strategies import CitationCheck, Ranking
+from pytest_kebab_eval.matching.citations import CitationCheck
+from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.model import BrokenRule, GoldenQuery, QueryResult, Value
 from pytest_kebab_eval.text import pattern, printable
 

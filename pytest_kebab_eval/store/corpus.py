@@ -14,7 +14,7 @@ import msgspec
 
 from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
-from pytest_kebab_eval.spans import Box, extent, extents, touches
+from pytest_kebab_eval.spans import Box, extent, extents, touches_any
 from pytest_kebab_eval.store.results import text_of
 from pytest_kebab_eval.text.folding import fold_path, is_same_path
 
@@ -288,8 +288,7 @@ class Corpus:
 
     def resolves(self, citation: Span, version: str | None) -> bool:
         """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
-        cited = extent(citation)
-        return any(touches(cited, place) for place in self._extents_at(citation.path or "", version))
+        return touches_any(extent(citation), self._extents_at(citation.path or "", version))
 
     def _extents_at(self, path: str, version: str | None) -> Sequence[tuple[Box, ...]]:
         """Where this chunker's chunks of a path are; those of others, if it has no chunk any more."""

@@ -12,11 +12,16 @@ from pytest_kebab_eval.comparing.evidence import KnownPassage, TargetPassages, p
 from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
 from pytest_kebab_eval.golden.edit import Refused, rename_chunks
-from pytest_kebab_eval.matching.letters import letters_of
-from pytest_kebab_eval.matching.located import ExpectedLocation
-from pytest_kebab_eval.matching.locations import Locations, Passages, find_locations, golden_versions
+from pytest_kebab_eval.matching.locations import (
+    ExpectedLocation,
+    Locations,
+    Passages,
+    find_locations,
+    golden_versions,
+)
 from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher
+from pytest_kebab_eval.matching.text import letters_of
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Value
 from pytest_kebab_eval.spans import extents
 from pytest_kebab_eval.store import Database, in_order
@@ -227,7 +232,7 @@ class _Anchors:
         """What the golden file says of a chunk and would not be true of the new one; empty if all would."""
         spans = [expected for expected in query.expected_spans if expected.chunk_id == name]
         hit = self._chunks.all[new[0]] if len(new) == 1 else None
-        old, text = self._locations.text_of(query, name), self._chunks.passages.text(hit) if hit else None
+        old, text = self._locations.find(query, name).text, self._chunks.passages.text(hit) if hit else None
         letters = letters_of(old or "")
         if letters and letters == letters_of(text or ""):
             return ""
@@ -248,7 +253,7 @@ class _Anchors:
             _probe(query), id=f"{query.id}\0{name}", expected_chunk_ids=(name,), alternatives=()
         )
         targets = self._matcher.targets(only)
-        near = self._chunks.near(query, self._matcher.expected_location(only, name))
+        near = self._chunks.near(query, self._locations.expected(only, name))
         passages = self._chunks.passages
         ranked = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(near, 1)]
         # Together, since a short chunk alone is no evidence for a longer one.

@@ -13,8 +13,8 @@ from pytest_kebab_eval.comparing.facts import distinct_hits
 from pytest_kebab_eval.evaluate import Evaluation
 from pytest_kebab_eval.golden import LockedChunk
 from pytest_kebab_eval.inputs import Inputs
-from pytest_kebab_eval.matching.shingles import length_of, shared_part
 from pytest_kebab_eval.matching.targets import Targets
+from pytest_kebab_eval.matching.text import length_of, shared_part
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, is_labelled
 from pytest_kebab_eval.open_runs import HITS_KNOWN, OpenRuns, open_runs
 from pytest_kebab_eval.settings import Settings

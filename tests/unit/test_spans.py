@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_kebab_eval.model import Span
-from pytest_kebab_eval.spans import Box, extent, extents, overlap, touches
+from pytest_kebab_eval.spans import Box, extent, extents, overlap, touches_any
 
 
 def lines(start: float, end: float) -> Span:
@@ -200,7 +200,7 @@ def test_regions_that_overlap_within_a_chunk_count_once() -> None:
 def test_spans_touch_where_they_overlap_or_cannot_be_compared(
     span: Span, others: list[Span], expected: bool
 ) -> None:
-    assert touches(extent(span), extents(others)) is expected
+    assert touches_any(extent(span), [extents(others)]) is expected
 
 
 # -- any spans -----------------------------------------------------------------------------------
@@ -317,4 +317,4 @@ def test_chunks_of_many_regions_are_compared_in_a_moment() -> None:
 def test_very_many_spans_cannot_be_compared() -> None:
     spans = [Box("line", 2.0 * n, 2.0 * n + 1) for n in range(100_000)]
     assert overlap(spans, spans) is None
-    assert touches(spans[0], spans)
+    assert touches_any(spans[0], [spans])

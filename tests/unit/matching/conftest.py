@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pytest_kebab_eval import AggregateMetrics, CompareReport, QueryComparison, compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate
+from pytest_kebab_eval.golden import Lock
+from pytest_kebab_eval.matching.locations import Locations, Passages
+from pytest_kebab_eval.matching.strategies import Ranking
+from pytest_kebab_eval.matching.targets import SPAN_OVERLAP, Matcher
+from pytest_kebab_eval.model import MatchMode
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, hit, line, make_database, result, write_golden
+from tests.builders import Json, hit, line, make_database, query, result, stored, write_golden
 
 Hits = Sequence[str | Json]
 Corpus = dict[str, tuple[str, list[Json]]]
@@ -67,14 +74,27 @@ def kind_of(comparison: QueryComparison) -> str | None:
     return comparison.kind.value if comparison.kind else None
 
 
-def rank_in_a(tmp_path: Path, entry: Json, *hits: str | Json, **more: Any) -> int | None:
+def judged(
+    entry: Json,
+    *hits: str | Json,
+    mode: MatchMode = MatchMode.FALLBACK,
+    lock: Json | None = None,
+    share: float = SPAN_OVERLAP,
+) -> Ranking:
+    """Hits, judged without a database; in the fallback as those of another chunker are."""
+    locations = Locations(msgspec.convert(lock, Lock) if lock else None)
+    targets = Matcher(mode, locations, share).targets(query(**entry))
+    return targets.judge(stored(result(*hits)).hits, Passages())
+
+
+def rank_in_a(entry: Json, *hits: str | Json, **more: Any) -> int | None:
     """The first correct rank where both runs are of one chunker."""
-    return only(compared(tmp_path, entry, a=hits, b=hits, **more)).a_hit_rank
+    return judged(entry, *hits, mode=MatchMode.EXACT, **more).first
 
 
-def rank_in_b(tmp_path: Path, entry: Json, *hits: str | Json, **more: Any) -> int | None:
+def rank_in_b(entry: Json, *hits: str | Json, **more: Any) -> int | None:
     """The first correct rank in B, which was chunked anew."""
-    return only(compared(tmp_path, entry, b=hits, versions=("v1", "v2"), **more)).b_hit_rank
+    return judged(entry, *hits, **more).first
 
 
 def on_lines(chunk_id: str, start: int, end: int, rank: int = 1, doc_id: str = "d1", **more: Any) -> Json:

@@ -17,6 +17,7 @@ from tests.unit.matching.conftest import (
     SPANS,
     compared,
     config,
+    judged,
     kind_of,
     lock_of,
     on_lines,
@@ -43,19 +44,17 @@ from tests.unit.matching.conftest import (
         (10, 10, 1),  # lines are inclusive, the last one too
     ],
 )
-def test_half_of_the_shorter_span_must_be_shared(
-    tmp_path: Path, start: int, end: int, rank: int | None
-) -> None:
+def test_half_of_the_shorter_span_must_be_shared(start: int, end: int, rank: int | None) -> None:
     lock = lock_of(c1=[line(start=1, end=10)])
-    assert rank_in_b(tmp_path, C1, on_lines("n1", start, end), lock=lock) == rank
+    assert rank_in_b(C1, on_lines("n1", start, end), lock=lock) == rank
 
 
 @pytest.mark.parametrize(("end", "rank"), [(1_000, 1), (1_001, None), (4_000, None)])
 def test_a_target_must_be_a_hundredth_of_a_hit_for_the_hit_to_be_taken_for_it(
-    tmp_path: Path, end: int, rank: int | None
+    end: int, rank: int | None
 ) -> None:
     lock = lock_of(c1=[line(start=1, end=10)])  # 10 of 1,000 lines are a hundredth
-    assert rank_in_b(tmp_path, C1, on_lines("n1", 1, end), lock=lock) == rank
+    assert rank_in_b(C1, on_lines("n1", 1, end), lock=lock) == rank
 
 
 def test_one_huge_chunk_for_every_query_is_a_regression(tmp_path: Path) -> None:
@@ -117,20 +116,20 @@ def test_where_texts_are_stored_they_say_how_long_hits_are(tmp_path: Path) -> No
     assert any("500 characters on average, those of run a 100" in warning for warning in report.warnings)
 
 
-def test_the_same_lines_of_another_document_are_not_correct(tmp_path: Path) -> None:
+def test_the_same_lines_of_another_document_are_not_correct() -> None:
     lock = lock_of(c1=[line(start=1, end=10)])
-    assert rank_in_b(tmp_path, C1, on_lines("n1", 1, 10, doc_id="d2"), lock=lock) is None
+    assert rank_in_b(C1, on_lines("n1", 1, 10, doc_id="d2"), lock=lock) is None
 
 
-def test_the_share_can_be_set(tmp_path: Path) -> None:
+def test_the_share_can_be_set() -> None:
     lock = lock_of(c1=[line(start=1, end=10)])  # lines 4-10 of 4-13 are shared: 7 of 10
-    more: Json = {"lock": lock, "settings": {"span_overlap": 0.8}}
-    assert rank_in_b(tmp_path, C1, on_lines("n1", 4, 13, 1), on_lines("n2", 1, 8, 2), **more) == 2
+    more: Json = {"lock": lock, "share": 0.8}
+    assert rank_in_b(C1, on_lines("n1", 4, 13, 1), on_lines("n2", 1, 8, 2), **more) == 2
 
 
-def test_a_chunk_of_two_spans_is_found_by_either(tmp_path: Path) -> None:
+def test_a_chunk_of_two_spans_is_found_by_either() -> None:
     lock = lock_of(c1=[line(start=1, end=5), line(start=21, end=25)])
-    assert rank_in_b(tmp_path, C1, on_lines("n1", 8, 18, 1), on_lines("n2", 21, 25, 2), lock=lock) == 2
+    assert rank_in_b(C1, on_lines("n1", 8, 18, 1), on_lines("n2", 21, 25, 2), lock=lock) == 2
 
 
 def code(start: int, end: int) -> Json:
@@ -154,62 +153,35 @@ def region(x: float, y: float, w: float, h: float) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("expected", "found"),
+    ("expected", "found", "is_found"),
     [
-        (code(1, 10), code(6, 15)),
-        (code(1, 10), line(start=6, end=15)),
-        (line(start=1, end=10), code(6, 15)),
-        (byte(0, 100), byte(50, 150)),
-        (time(0, 60_000), time(30_000, 90_000)),
-        (page(3), page(3)),
-        (page(3, 0, 100), page(3, 50, 150)),
-        (page(3, 0, 100), page(3)),
-        (region(0, 0, 10, 10), region(5, 0, 10, 10)),  # 50 of 100
-        (region(0, 0, 10, 10), region(2, 2, 1, 1)),  # within
-        (region(0, 0, 10, 10), region(-50, -50, 500, 500)),  # around
+        (code(1, 10), code(6, 15), True),
+        (code(1, 10), line(start=6, end=15), True),
+        (line(start=1, end=10), code(6, 15), True),
+        (code(1, 10), line(start=7, end=16), False),
+        (byte(0, 100), byte(50, 150), True),
+        (byte(0, 100), byte(60, 160), False),
+        (time(0, 60_000), time(30_000, 90_000), True),
+        (time(0, 60_000), time(31_000, 91_000), False),
+        (page(3), page(3), True),
+        (page(3, 0, 100), page(3, 50, 150), True),
+        (page(3, 0, 100), page(3), True),
+        (page(3), page(4), False),
+        (page(3, 0, 100), page(3, 60, 160), False),
+        (page(3, 0, 100), page(4, 0, 100), False),
+        (region(0, 0, 10, 10), region(5, 0, 10, 10), True),  # 50 of 100
+        (region(0, 0, 10, 10), region(2, 2, 1, 1), True),  # within
+        (region(0, 0, 10, 10), region(-50, -50, 500, 500), True),  # around
+        (region(0, 0, 10, 10), region(6, 0, 10, 10), False),  # 40 of 100
+        (region(0, 0, 10, 10), region(5, 5, 10, 10), False),  # 25 of 100
+        (region(0.1, 0, 0.6, 1), region(0.4, 0, 0.6, 1), True),  # 0.3 of 0.6, whatever floats make of it
     ],
 )
-def test_spans_of_every_kind_that_share_half_are_the_same_passage(
-    tmp_path: Path, expected: Json, found: Json
-) -> None:
-    corpus = {"n1": ("d1", [found])}
-    report = compared(
-        tmp_path,
-        C1,
-        b=[hit("n1", doc_id="d1")],
-        versions=("v1", "v2"),
-        lock=lock_of(c1=[expected]),
-        corpus=corpus,
-        corpus_version="v2",
+def test_half_must_be_shared_of_spans_of_every_kind(expected: Json, found: Json, is_found: bool) -> None:
+    ranking = judged(
+        C1, hit("n1", doc_id="d1", citation={"path": "d1.md", **found}), lock=lock_of(c1=[expected])
     )
-    assert only(report).b_hit_rank == 1
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 1, "text": 0, "document": 0}
-
-
-@pytest.mark.parametrize(
-    ("expected", "found"),
-    [
-        (code(1, 10), line(start=7, end=16)),
-        (byte(0, 100), byte(60, 160)),
-        (time(0, 60_000), time(31_000, 91_000)),
-        (page(3), page(4)),
-        (page(3, 0, 100), page(3, 60, 160)),
-        (page(3, 0, 100), page(4, 0, 100)),
-        (region(0, 0, 10, 10), region(6, 0, 10, 10)),  # 40 of 100
-        (region(0, 0, 10, 10), region(5, 5, 10, 10)),  # 25 of 100
-    ],
-)
-def test_spans_of_every_kind_that_share_less_are_not(tmp_path: Path, expected: Json, found: Json) -> None:
-    corpus = {"n1": ("d1", [found])}
-    more: Json = {"lock": lock_of(c1=[expected]), "corpus": corpus, "corpus_version": "v2"}
-    assert rank_in_b(tmp_path, C1, hit("n1", doc_id="d1"), **more) is None
-
-
-def test_exactly_half_of_a_region_is_half_also_in_decimal_fractions(tmp_path: Path) -> None:
-    # x from 0.1 to 0.7 and from 0.4 to 1.0: 0.3 of 0.6 is shared
-    corpus = {"n1": ("d1", [region(0.4, 0, 0.6, 1)])}
-    more: Json = {"lock": lock_of(c1=[region(0.1, 0, 0.6, 1)]), "corpus": corpus, "corpus_version": "v2"}
-    assert rank_in_b(tmp_path, C1, hit("n1", doc_id="d1"), **more) == 1
+    assert (ranking.first == 1, ranking.by_document) == (is_found, False)
 
 
 @pytest.mark.parametrize(
@@ -223,17 +195,9 @@ def test_exactly_half_of_a_region_is_half_also_in_decimal_fractions(tmp_path: Pa
     ],
     ids=["line", "page", "huge page", "tiny region", "far region"],
 )
-def test_absurd_numbers_in_a_stored_span_do_no_harm(tmp_path: Path, citation: Json) -> None:
+def test_absurd_numbers_in_a_stored_span_do_no_harm(citation: Json) -> None:
     span = {key: value for key, value in citation.items() if key != "path"}
-    report = compared(
-        tmp_path,
-        C1,
-        a=["c1"],
-        b=[hit("n1", doc_id="d1", citation=citation)],
-        versions=("v1", "v2"),
-        lock=lock_of(c1=[span]),
-    )
-    assert len(report.per_query) == 1
+    assert rank_in_b(C1, hit("n1", doc_id="d1", citation=citation), lock=lock_of(c1=[span])) == 1
 
 
 # -- another chunker: where the spans come from ----------------------------------------------------
@@ -252,9 +216,14 @@ PLACES = [
         ({"expected_spans": SPANS}, {"lock": LOCK, "corpus": CORPUS}, 1),
         ({}, {"lock": LOCK, "corpus": CORPUS}, 2),
         ({}, {"corpus": CORPUS}, 3),
+        ({}, {"lock": lock_of(c7=[line(start=21, end=30)]), "corpus": CORPUS}, 3),
+        ({}, {"lock": lock_of(c1=[]), "corpus": CORPUS}, 3),
         ({}, {}, 4),
     ],
-    ids=["expected_spans", "lock file", "chunks table", "stored hit"],
+    ids=[
+        *("expected_spans", "lock file", "chunks table", "a lock without the chunk", "a lock without spans"),
+        "stored hit",
+    ],
 )
 def test_the_span_of_an_expected_chunk_comes_from_the_first_that_knows_it(
     tmp_path: Path, entry: Json, more: Json, rank: int
@@ -270,15 +239,6 @@ def test_a_stored_hit_of_run_b_gives_the_place_as_well(tmp_path: Path) -> None:
         tmp_path, C1, a=[old, on_lines("o2", 43, 52, 2)], b=[OLD], versions=("v2", "v1"), lock=None
     )
     assert (only(report).a_hit_rank, only(report).b_hit_rank) == (2, 1)
-
-
-def test_a_lock_that_does_not_know_the_chunk_leaves_it_to_the_next(tmp_path: Path) -> None:
-    lock = lock_of(c7=[line(start=21, end=30)])
-    assert rank_in_b(tmp_path, C1, *PLACES, lock=lock, corpus=CORPUS) == 3
-
-
-def test_a_lock_entry_without_spans_leaves_them_to_the_next(tmp_path: Path) -> None:
-    assert rank_in_b(tmp_path, C1, *PLACES, lock=lock_of(c1=[]), corpus=CORPUS) == 3
 
 
 def test_a_stored_hit_without_a_place_leaves_it_to_the_next(tmp_path: Path) -> None:
@@ -303,9 +263,10 @@ def test_the_index_of_either_database_knows_the_expected_chunk(tmp_path: Path) -
 
 
 def test_a_hits_own_span_is_that_of_its_chunk_before_that_of_its_citation(tmp_path: Path) -> None:
-    corpus = {"n1": ("d1", [line(start=1, end=10)])}
-    more: Json = {"lock": LOCK, "corpus": corpus, "corpus_version": "v2"}  # wanted: lines 21-30
-    assert rank_in_b(tmp_path, C1, on_lines("n1", 21, 30, 1), on_lines("n2", 21, 30, 2), **more) == 2
+    index: Json = {"corpus": {"n1": ("d1", [line(start=1, end=10)])}, "corpus_version": "v2"}
+    b = [on_lines("n1", 21, 30, 1), on_lines("n2", 21, 30, 2)]  # wanted: lines 21-30
+    report = compared(tmp_path, C1, b=b, versions=("v1", "v2"), lock=LOCK, **index)
+    assert only(report).b_hit_rank == 2
 
 
 # -- another chunker: the last resort --------------------------------------------------------------
@@ -319,9 +280,9 @@ def test_where_nobody_knows_the_span_the_document_decides_and_the_note_says_so(t
     assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
 
 
-def test_a_lock_entry_without_spans_still_names_the_document(tmp_path: Path) -> None:
+def test_a_lock_entry_without_spans_still_names_the_document() -> None:
     lock = lock_of(c1=[])
-    assert rank_in_b(tmp_path, C1, "d2#1", "d1#7", lock=lock) == 2
+    assert rank_in_b(C1, "d2#1", "d1#7", lock=lock) == 2
 
 
 def test_a_query_matched_by_document_in_the_fallback_still_has_chunk_level_metrics(tmp_path: Path) -> None:

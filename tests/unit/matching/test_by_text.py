@@ -11,7 +11,7 @@ from pytest_kebab_eval import compute_aggregate
 from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, answer, deltas_of, hit, line, result
-from tests.unit.matching.conftest import C1, compared, only, place, scored
+from tests.unit.matching.conftest import C1, compared, only, place, rank_in_b, scored
 
 ROTATION = "Keys are rotated on the first Monday of a quarter, by the engineer who is on call."
 REVOKING = "Create the new key beside the old one, move every service, then revoke the old key."
@@ -34,52 +34,58 @@ def lock_of(chunk: Json) -> Json:
     return {"chunker_version": "v1", "chunks": {"c1": {"doc_id": "d1", "spans": [], **chunk}}}
 
 
-def rank_in_b(tmp_path: Path, entry: Json, *hits: Json, **more: Any) -> int | None:
-    return only(compared(tmp_path, entry, b=hits, **DIFFERENT, **more)).b_hit_rank
-
-
 # -- what is correct -------------------------------------------------------------------------------
 
 
-def test_a_hit_of_the_right_document_with_the_same_text_is_correct_whatever_its_layout(
-    tmp_path: Path,
+MORE = f"{BACKUPS} {BACKUPS[::-1]}"
+HALF = f"{REVOKING} {BACKUPS}"  # shares about half of the passage
+SHORT = "See the settings page."
+NUMBERS = " ".join(map(str, range(20_000)))
+TOO_LONG = "\n".join(f"{n}: an unrelated line of the same document, on subject {n}." for n in range(3000))
+
+
+@pytest.mark.parametrize(
+    ("expected", "hits", "rank"),
+    [
+        (PASSAGE, [saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)], 2),
+        (PASSAGE, [saying(PASSAGE, doc_id="d2")], None),
+        (PASSAGE, [saying(" ".join(sorted(PASSAGE.split())))], None),
+        # The sentences are about as long as each other: one of two is shared, then one of three or four.
+        (PASSAGE, [saying(f"{REVOKING} {MORE}")], 1),
+        (f"{PASSAGE} {PASSAGE[::-1]}", [saying(f"{REVOKING} {MORE}")], None),
+        # The passage has 136 letters, the hit's others 6,890 or some 80,000 digits; a hundredth is needed.
+        (PASSAGE, [saying(f"{PASSAGE} {NUMBERS[:8_890]}")], 1),
+        (PASSAGE, [saying(f"{PASSAGE} {NUMBERS[:95_000]}")], None),
+        (PASSAGE, [saying(TOO_LONG)], None),
+        # Short hits are no evidence where there are longer ones, or where they say little.
+        (f"{PASSAGE} You can not export them.", [saying("Note")], None),
+        (PASSAGE, [saying("on call."), saying(BACKUPS, "n2", 2)], None),
+        (PASSAGE, [saying("on call."), saying(WRAPPED, "n2", 2)], 1),
+        (PASSAGE, [saying("Backups are kept."), saying("by the engineer who is on call", "n2", 2)], 2),
+        *[(PASSAGE, [saying(little)], None) for little in ("Keys", "## Keys", "A")],
+        # Without a document, text alone decides, at a higher share; a short one tells nothing but of its id.
+        *[(PASSAGE, [saying(WRAPPED, doc_id=none)], 1) for none in (None, "", "n1")],
+        (PASSAGE, [saying(HALF)], 1),
+        (PASSAGE, [saying(HALF, doc_id=None)], None),
+        (SHORT, [saying(SHORT)], 1),
+        (SHORT, [saying(SHORT, doc_id=None)], None),
+        (SHORT, [saying(SHORT, "c1", doc_id=None)], 1),
+        (SHORT, [saying("Something else is here.", "c1", doc_id=None)], None),
+    ],
+)
+def test_a_hit_of_the_document_is_correct_if_it_shares_half_of_the_shorter_text(
+    expected: str, hits: list[Json], rank: int | None
 ) -> None:
-    assert rank_in_b(tmp_path, expecting(), saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2)) == 2
+    assert rank_in_b(expecting(expected), *hits) == rank
 
 
-@pytest.mark.parametrize(("words", "rank"), [(2_000, 1), (20_000, None)])
-def test_a_text_must_be_a_hundredth_of_a_hit_for_the_hit_to_be_taken_for_it(
-    tmp_path: Path, words: int, rank: int | None
-) -> None:
-    others = " ".join(
-        str(number) for number in range(words)
-    )  # 6,890 or 88,890 digits; the passage: 136 letters
-    assert rank_in_b(tmp_path, expecting(), saying(f"{PASSAGE} {others[:95_000]}")) == rank
+def test_the_share_is_that_of_spans() -> None:
+    assert rank_in_b(expecting(), saying(HALF, "n1", 1), saying(PASSAGE, "n2", 2), share=0.9) == 2
 
 
-def test_half_of_the_shorter_text_must_be_shared(tmp_path: Path) -> None:
-    # The sentences are about as long as each other: one of two is shared, then one of three or four.
-    more = f"{BACKUPS} {BACKUPS[::-1]}"
-    assert rank_in_b(tmp_path, expecting(), saying(f"{REVOKING} {more}", "n1")) == 1
-    (tmp_path / "kebab.sqlite").unlink()
-    assert (
-        rank_in_b(tmp_path, expecting(f"{PASSAGE} {PASSAGE[::-1]}"), saying(f"{REVOKING} {more}", "n1"))
-        is None
-    )
-
-
-def test_the_share_is_that_of_spans(tmp_path: Path) -> None:
-    hits = (saying(f"{REVOKING} {BACKUPS}", "n1", 1), saying(PASSAGE, "n2", 2))
-    assert rank_in_b(tmp_path, expecting(), *hits, settings={"span_overlap": 0.9}) == 2
-
-
-def test_the_same_text_in_another_document_is_not_correct(tmp_path: Path) -> None:
-    assert rank_in_b(tmp_path, expecting(), saying(PASSAGE, doc_id="d2")) is None
-
-
-def test_a_hit_that_merely_shares_words_is_not_correct(tmp_path: Path) -> None:
-    words = " ".join(sorted(PASSAGE.split()))
-    assert rank_in_b(tmp_path, expecting(), saying(words)) is None
+def test_a_target_without_a_document_is_found_in_any() -> None:
+    entry = {"expected_chunk_ids": ["c1"], "expected_texts": {"c1": PASSAGE}}
+    assert rank_in_b(entry, saying(WRAPPED, doc_id="d7")) == 1
 
 
 def test_a_query_matched_by_text_is_counted_and_noted(tmp_path: Path) -> None:
@@ -101,47 +107,12 @@ def test_with_one_chunker_texts_are_not_asked(tmp_path: Path) -> None:
     assert (only(report).a_hit_rank, only(report).b_hit_rank) == (1, None)
 
 
-# -- without a document ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("doc_id", [None, "", "n1"], ids=["none", "empty", "its own id"])
-def test_without_a_document_id_text_alone_decides(tmp_path: Path, doc_id: str | None) -> None:
-    assert rank_in_b(tmp_path, expecting(), saying(WRAPPED, "n1", doc_id=doc_id)) == 1
-
-
-def test_text_alone_decides_at_a_higher_share(tmp_path: Path) -> None:
-    # About half of the shorter text is shared: enough in the right document, not enough without one.
-    half = f"{REVOKING} {BACKUPS}"
-    assert rank_in_b(tmp_path, expecting(), saying(half, doc_id="d1")) == 1
-    (tmp_path / "kebab.sqlite").unlink()
-    assert rank_in_b(tmp_path, expecting(), saying(half, doc_id=None)) is None
-
-
-def test_a_short_text_alone_tells_nothing(tmp_path: Path) -> None:
-    entry = expecting("See the settings page.")
-    assert rank_in_b(tmp_path, entry, saying("See the settings page.", doc_id=None)) is None
-    (tmp_path / "kebab.sqlite").unlink()
-    assert rank_in_b(tmp_path, entry, saying("See the settings page.")) == 1
-
-
-def test_a_short_text_under_the_expected_id_is_the_passage(tmp_path: Path) -> None:
-    entry = expecting("See the settings page.")
-    assert rank_in_b(tmp_path, entry, saying("See the settings page.", "c1", doc_id=None)) == 1
-    (tmp_path / "kebab.sqlite").unlink()
-    assert rank_in_b(tmp_path, entry, saying("Something else is here.", "c1", doc_id=None)) is None
-
-
-def test_a_target_without_a_document_is_found_in_any(tmp_path: Path) -> None:
-    entry = {"expected_chunk_ids": ["c1"], "expected_texts": {"c1": PASSAGE}}
-    assert rank_in_b(tmp_path, entry, saying(WRAPPED, doc_id="d7")) == 1
-
-
 # -- where the text comes from ---------------------------------------------------------------------
 
 
-def test_the_text_of_the_lock_file_is_used(tmp_path: Path) -> None:
+def test_the_text_of_the_lock_file_is_used() -> None:
     hits = (saying(BACKUPS, "n1", 1), saying(WRAPPED, "n2", 2))
-    assert rank_in_b(tmp_path, C1, *hits, lock=lock_of({"text": PASSAGE})) == 2
+    assert rank_in_b(C1, *hits, lock=lock_of({"text": PASSAGE})) == 2
 
 
 def test_the_text_of_a_stored_hit_is_used(tmp_path: Path) -> None:
@@ -201,8 +172,8 @@ def test_a_chunk_of_another_version_in_the_table_is_not_the_expected_one(tmp_pat
     assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
 
 
-def test_the_golden_file_wins_over_the_lock_file(tmp_path: Path) -> None:
-    assert rank_in_b(tmp_path, expecting(PASSAGE), saying(PASSAGE), lock=lock_of({"text": BACKUPS})) == 1
+def test_the_golden_file_wins_over_the_lock_file() -> None:
+    assert rank_in_b(expecting(PASSAGE), saying(PASSAGE), lock=lock_of({"text": BACKUPS})) == 1
 
 
 # -- spans first, documents last -------------------------------------------------------------------
@@ -240,11 +211,6 @@ def test_of_two_targets_each_is_told_in_its_own_way(tmp_path: Path) -> None:
 # -- what a regression was a draw by ----------------------------------------------------------------
 
 
-def kind(tmp_path: Path, entry: Json, *b: Json, **more: Any) -> str | None:
-    """What becomes of a query whose passage A found first."""
-    return only(compared(tmp_path, entry, a=[saying(PASSAGE, "c1")], b=b, **DIFFERENT, **more)).kind
-
-
 @pytest.mark.parametrize("text", ["```", "---", "![](x.png)", "", " \n"])
 @pytest.mark.parametrize("lock", [None, "spans"])
 def test_a_hit_without_letters_does_not_match_and_changes_nothing(
@@ -260,34 +226,6 @@ def test_a_hit_without_letters_does_not_match_and_changes_nothing(
         report = compared(tmp_path, C1, a=[a], b=b, lock=spans, **DIFFERENT)
     assert (only(report).kind, only(report).b_hit_rank) == ("regression", None)
     assert deltas_of(report).matched_by["document"] == 0
-
-
-def test_a_word_within_other_words_is_no_longer_found(tmp_path: Path) -> None:
-    entry = expecting(f"{PASSAGE} You can not export them.")
-    assert kind(tmp_path, entry, saying("Note", "n1")) == "regression"
-
-
-def test_a_short_hit_is_not_the_only_evidence_where_there_are_longer_ones(tmp_path: Path) -> None:
-    short = saying("on call.", "n1", 1)
-    assert kind(tmp_path, expecting(), short, saying(BACKUPS, "n2", 2)) == "regression"
-    (tmp_path / "kebab.sqlite").unlink()
-    assert rank_in_b(tmp_path, expecting(), short, saying(WRAPPED, "n2", 2)) == 1
-
-
-def test_short_hits_count_where_the_chunker_makes_no_others(tmp_path: Path) -> None:
-    hits = (saying("Backups are kept.", "n1", 1), saying("by the engineer who is on call", "n2", 2))
-    assert rank_in_b(tmp_path, expecting(), *hits) == 2
-
-
-@pytest.mark.parametrize("text", ["Keys", "## Keys", "A"])
-def test_a_short_hit_that_says_little_is_no_evidence_for_a_longer_target(tmp_path: Path, text: str) -> None:
-    assert rank_in_b(tmp_path, expecting(), saying(text, "n1", 1)) is None
-
-
-def test_a_chunk_too_long_to_be_compared_is_not_every_target_of_its_document(tmp_path: Path) -> None:
-    long = "\n".join(f"{n}: an unrelated line of the same document, on subject {n}." for n in range(3000))
-    assert len(long) > 100_000
-    assert rank_in_b(tmp_path, expecting(), saying(long, "n1", 1)) is None
 
 
 @pytest.mark.parametrize("doc_id", ["d1", None])

@@ -23,38 +23,27 @@ from tests.unit.matching.conftest import (
 # -- one chunker -----------------------------------------------------------------------------------
 
 
-def test_with_one_chunker_a_hit_is_correct_by_its_chunk_id(tmp_path: Path) -> None:
-    assert rank_in_a(tmp_path, C1, "c8", "c9", "c1") == 3
-
-
-def test_with_one_chunker_the_same_lines_under_another_id_are_not_correct(tmp_path: Path) -> None:
-    lock = lock_of(c1=[line(start=1, end=10)])
-    assert rank_in_a(tmp_path, C1, on_lines("c2", 1, 10), lock=lock) is None
-
-
-def test_with_one_chunker_the_expected_document_is_not_enough_where_chunks_are_expected(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("entry", "hits", "rank"),
+    [
+        (C1, ["c8", "c9", "c1"], 3),
+        (C1, [on_lines("c2", 1, 10)], None),  # the same lines under another id
+        ({"expected_chunk_ids": ["d1#1"], "expected_doc_ids": ["d1"]}, ["d1#2"], None),
+        ({"expected_chunk_ids": ["d1#1"], "gold_supports": [{"path": "d1.md"}]}, ["d1#2", "d1#1"], 2),
+        ({"relevance": {"c2": 3}}, ["c1", "c2"], 2),
+        ({"relevance": {"c1": 0, "c2": 1}}, ["c1", "c2"], 2),
+        ({"expected_chunk_ids": ["c1", "c2"], "relevance": {"c1": 0}}, ["c1", "c2"], 2),
+        ({"expected_doc_ids": ["d1"]}, ["d2#1", "d1#2"], 2),
+    ],
+    ids=[
+        *("an id", "lines", "not by document", "not by anchor", "a gain", "a gain of zero", "one taken back"),
+        "documents alone",
+    ],
+)
+def test_with_one_chunker_a_hit_is_correct_by_its_id(
+    entry: Json, hits: list[str | Json], rank: int | None
 ) -> None:
-    entry = {"expected_chunk_ids": ["d1#1"], "expected_doc_ids": ["d1"]}
-    assert rank_in_a(tmp_path, entry, "d1#2") is None
-
-
-def test_with_one_chunker_anchors_are_not_asked_where_chunks_are_expected(tmp_path: Path) -> None:
-    entry = {"expected_chunk_ids": ["d1#1"], "gold_supports": [{"path": "d1.md"}]}
-    assert rank_in_a(tmp_path, entry, "d1#2", "d1#1") == 2
-
-
-def test_a_chunk_with_a_gain_is_a_target(tmp_path: Path) -> None:
-    assert rank_in_a(tmp_path, {"relevance": {"c2": 3}}, "c1", "c2") == 2
-
-
-def test_a_gain_of_zero_is_not_a_target(tmp_path: Path) -> None:
-    assert rank_in_a(tmp_path, {"relevance": {"c1": 0, "c2": 1}}, "c1", "c2") == 2
-
-
-def test_a_gain_of_zero_takes_back_an_expected_chunk(tmp_path: Path) -> None:
-    entry = {"expected_chunk_ids": ["c1", "c2"], "relevance": {"c1": 0}}
-    assert rank_in_a(tmp_path, entry, "c1", "c2") == 2
+    assert rank_in_a(entry, *hits, lock=lock_of(c1=[line(start=1, end=10)])) == rank
 
 
 def test_a_query_whose_gains_are_all_zero_has_no_chunk_level_targets(tmp_path: Path) -> None:
@@ -80,76 +69,57 @@ def test_a_version_on_one_side_alone_is_a_different_one(
 
 
 @pytest.mark.parametrize(
-    ("anchor", "heading_path"),
+    ("anchor", "heading_path", "holds"),
     [
-        ("", ["Guide"]),
-        ("", None),
-        ("Guide", ["Guide"]),
-        ("Guide", ["Guide", "Install"]),
-        ("Guide > Install", ["Guide", "Install", "Linux"]),
-        ("# Guide > ## Install", ["Guide", "Install"]),
-        ("Guide > Install", ["# Guide", "### Install"]),
-        ("#Guide", ["Guide"]),
-        ("Guide>Install", ["Guide", "Install"]),
-        ("  Guide   >  Install ", ["Guide", "Install"]),
-        ("Guide > Quick start", ["Guide", "Quick   start"]),
-        ("Guide > Inst", ["Guide", "Install"]),  # a prefix as text
-        ("C# basics", ["C# basics"]),
-        ("안내서", ["안내서", "설치"]),
+        ("", ["Guide"], True),
+        ("", None, True),
+        ("Guide", ["Guide"], True),
+        ("Guide", ["Guide", "Install"], True),
+        ("Guide > Install", ["Guide", "Install", "Linux"], True),
+        ("# Guide > ## Install", ["Guide", "Install"], True),
+        ("Guide > Install", ["# Guide", "### Install"], True),
+        ("#Guide", ["Guide"], True),
+        ("Guide>Install", ["Guide", "Install"], True),
+        ("  Guide   >  Install ", ["Guide", "Install"], True),
+        ("Guide > Quick start", ["Guide", "Quick   start"], True),
+        ("Guide > Inst", ["Guide", "Install"], True),  # a prefix as text
+        ("C# basics", ["C# basics"], True),
+        ("안내서", ["안내서", "설치"], True),
+        ("Install", ["Guide", "Install"], False),
+        ("Guide > Install", ["Guide"], False),
+        ("Guide", None, False),
+        ("Guide", [], False),
+        ("C# basics", ["C basics"], False),  # a '#' within a word is no mark
     ],
 )
 def test_an_anchor_holds_where_the_heading_path_starts_with_its_own(
-    tmp_path: Path, anchor: str, heading_path: list[str] | None
+    anchor: str, heading_path: list[str] | None, holds: bool
 ) -> None:
     entry = {"gold_supports": [{"path": "d1.md", "heading": anchor}]}
-    assert rank_in_a(tmp_path, entry, hit("d1#1", heading_path=heading_path)) == 1
+    assert rank_in_a(entry, hit("d1#1", heading_path=heading_path)) == (1 if holds else None)
+    assert rank_in_a(entry, hit("d2#1", heading_path=heading_path)) is None  # another path
 
 
 @pytest.mark.parametrize(
-    ("anchor", "heading_path"),
+    ("text", "holds"),
     [
-        ("Install", ["Guide", "Install"]),
-        ("Guide > Install", ["Guide"]),
-        ("Guide", None),
-        ("Guide", []),
-        ("C# basics", ["C basics"]),  # a '#' within a word is no mark
+        ("Run PIP INSTALL first.", True),
+        ("Use conda.", True),  # any one of the snippets will do
+        ("Nothing of the kind.", False),
+        ("", False),
+        (None, True),  # a text that is not at hand is not asked
     ],
 )
-def test_an_anchor_does_not_hold_under_another_heading(
-    tmp_path: Path, anchor: str, heading_path: list[str] | None
-) -> None:
-    entry = {"gold_supports": [{"path": "d1.md", "heading": anchor}]}
-    assert rank_in_a(tmp_path, entry, hit("d1#1", heading_path=heading_path)) is None
-
-
-def test_an_anchor_does_not_hold_on_another_path(tmp_path: Path) -> None:
-    entry = {"gold_supports": [{"path": "d2.md", "heading": "Guide"}]}
-    assert rank_in_a(tmp_path, entry, hit("d1#1", heading_path=["Guide"])) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "rank"),
-    [
-        ("Run PIP INSTALL first.", 1),
-        ("Use conda.", 1),  # any one of the snippets will do
-        ("Nothing of the kind.", None),
-        ("", None),
-    ],
-)
-def test_a_snippet_must_be_in_the_text_case_aside(tmp_path: Path, text: str, rank: int | None) -> None:
+def test_a_snippet_must_be_in_the_text_case_aside(text: str | None, holds: bool) -> None:
     entry = {"gold_supports": [{"path": "d1.md", "snippets": ["pip install", "Conda"]}]}
-    assert rank_in_a(tmp_path, entry, hit("d1#1", text=text)) == rank
-
-
-def test_a_snippet_is_not_asked_of_a_hit_whose_text_is_not_at_hand(tmp_path: Path) -> None:
-    entry = {"gold_supports": [{"path": "d1.md", "snippets": ["pip install"]}]}
-    assert rank_in_a(tmp_path, entry, "d1#1") == 1
+    assert rank_in_a(entry, hit("d1#1", text=text)) == (1 if holds else None)
 
 
 def test_the_chunks_table_has_the_text_that_a_hit_does_not_bring(tmp_path: Path) -> None:
     entry = {"gold_supports": [{"path": "d1.md", "snippets": ["text of d1#2"]}]}
     corpus: Corpus = {"d1#1": ("d1", []), "d1#2": ("d1", [])}
-    assert rank_in_a(tmp_path, entry, "d1#1", "d1#2", corpus=corpus) == 2
+    report = compared(tmp_path, entry, a=["d1#1", "d1#2"], b=["d1#1", "d1#2"], corpus=corpus)
+    assert only(report).a_hit_rank == 2
 
 
 def test_anchors_are_chunk_level_targets(tmp_path: Path) -> None:
@@ -161,10 +131,10 @@ def test_anchors_are_chunk_level_targets(tmp_path: Path) -> None:
     )
 
 
-def test_anchors_are_used_before_documents(tmp_path: Path) -> None:
+def test_anchors_are_used_before_documents() -> None:
     entry = {"gold_supports": [{"path": "d1.md", "heading": "Guide"}], "expected_doc_ids": ["d1"]}
     hits = [hit("d1#1", 1, heading_path=["Faq"]), hit("d1#2", 2, heading_path=["Guide"])]
-    assert rank_in_a(tmp_path, entry, *hits) == 2
+    assert rank_in_a(entry, *hits) == 2
 
 
 def test_a_query_with_anchors_is_counted_as_matched_by_anchor(tmp_path: Path) -> None:
@@ -173,11 +143,6 @@ def test_a_query_with_anchors_is_counted_as_matched_by_anchor(tmp_path: Path) ->
 
 
 # -- documents, for the comparison alone -----------------------------------------------------------
-
-
-def test_with_documents_alone_a_hit_in_one_is_correct_for_the_comparison(tmp_path: Path) -> None:
-    comparison = only(compared(tmp_path, {"expected_doc_ids": ["d1"]}, a=["d1#1"], b=["d2#1", "d1#2"]))
-    assert (comparison.a_hit_rank, comparison.b_hit_rank) == (1, 2)
 
 
 def test_with_documents_alone_there_are_no_chunk_level_metrics(tmp_path: Path) -> None:
