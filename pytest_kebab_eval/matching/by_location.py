@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from pytest_kebab_eval.limits import TEXT_COMPARED
@@ -96,39 +96,26 @@ class ByLocation(Strategy):
             for match in self.matches(hit, passages.without_texts)
         )
 
-    def review(self, judged: JudgedHits, passages: Passages) -> JudgedHits:
-        """Without short hits that are all that speaks for a longer target."""
+    def doubtful(self, judged: JudgedHits, passages: Passages) -> Collection[int]:
+        """The targets for which only short hits speak, although there are longer ones, or they say little."""
         by_text: dict[int, list[str]] = {}
         for hit, matches in judged:
             for match in matches:
                 if match.by_text and match.is_correct:
                     by_text.setdefault(match.target, []).append(passages.text(hit) or "")
-        wrong = {
+        expected = {number: self._targets[number].text or "" for number in by_text}
+        only_short = {
             number
             for number, texts in by_text.items()
-            if not is_short(self._targets[number].text or "") and all(map(is_short, texts))
+            if not is_short(expected[number]) and all(map(is_short, texts))
         }
-        if not wrong:
-            return judged
-        if not any(
-            text is not None and not is_short(text) for text in (passages.text(hit) for hit, _ in judged)
-        ):
-            wrong = {
-                number
-                for number in wrong
-                if _LEAST_OF_SHORT * sum(map(length_of, by_text[number]))
-                < length_of(self._targets[number].text or "")
-            }
-        return [
-            (
-                hit,
-                [
-                    match._replace(is_correct=False) if match.by_text and match.target in wrong else match
-                    for match in matches
-                ],
-            )
-            for hit, matches in judged
-        ]
+        if not only_short or any(not is_short(passages.text(hit) or "") for hit, _ in judged):
+            return only_short
+        return {
+            number
+            for number in only_short
+            if _LEAST_OF_SHORT * sum(map(length_of, by_text[number])) < length_of(expected[number])
+        }
 
 
 def _is_fair_part(target: ExpectedLocation, found: _Found) -> bool:

@@ -5,7 +5,7 @@ To add one: a subclass of `Strategy`, its word in `MATCHED_BY`, a branch in `tar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -57,26 +57,30 @@ class Strategy:
         """The targets that a hit satisfies."""
         raise NotImplementedError
 
-    def review(self, judged: JudgedHits, passages: Passages) -> JudgedHits:  # noqa: ARG002
-        """The matches that still count when all hits are seen together."""
-        return judged
+    def doubtful(self, judged: JudgedHits, passages: Passages) -> Collection[int]:  # noqa: ARG002
+        """The targets whose matches by text do not count, when all hits are seen together."""
+        return ()
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target was found first."""
+        judged = [(hit, self.matches(hit, passages)) for hit in hits]
+        doubtful = self.doubtful(judged, passages)
         found: list[int | None] = [None] * self.count
         correct = []
         by_document = by_text = False
         coarser: set[tuple[int, str]] = set()
-        for hit, matches in self.review([(hit, self.matches(hit, passages)) for hit in hits], passages):
+        for hit, matches in judged:
+            is_correct = False
             for match in matches:
                 if match.coarser:
                     coarser.add((match.target, match.coarser))
-                if match.is_correct:
+                if match.is_correct and not (match.by_text and match.target in doubtful):
+                    is_correct = True
                     by_document = by_document or match.by_document
                     by_text = by_text or match.by_text
                     if found[match.target] is None:
                         found[match.target] = hit.rank
-            if any(match.is_correct for match in matches):
+            if is_correct:
                 correct.append(hit.rank)
         return Ranking(tuple(found), tuple(correct), by_document, by_text, tuple(sorted(coarser)))
 
