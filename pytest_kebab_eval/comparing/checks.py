@@ -57,6 +57,13 @@ def _is_found(facts: Facts, k: int) -> bool | None:
     return rank_within(facts, k) is not None if facts.targets.gains else None
 
 
+def _has_hits(facts: Facts, k: int) -> bool | None:
+    """Whether there is any hit, where none is labelled; an answer may be expected that no hit ever has."""
+    by_label = facts.targets.gains and facts.targets.matched_by != "answer"
+    is_other = by_label or facts.errored or facts.answerable is False
+    return None if is_other else facts.depth > 0
+
+
 def expected_ranks(facts: Facts) -> tuple[int | None, ...]:
     """The rank of each target, and of each document that is expected beside chunks."""
     return (*facts.ranking.found, *(facts.doc_ranks if facts.targets.has_chunk_targets else ()))
@@ -115,6 +122,8 @@ def _cites_a_target(facts: Facts, k: int) -> bool | None:
 
 
 def _lost_targets(lost: LostCheck) -> str:
+    if lost.comparison.a_hit_rank is None and not lost.b.depth:
+        return "it had hits in A and has none in B"
     return f"lost {first_of(lost.comparison.lost, 2, 50)}, at rank {lost.comparison.a_hit_rank} in A"
 
 
@@ -192,6 +201,7 @@ ABSENT = Check(
 RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets, is_required=_requires_all)
 CHECKS = (
     RETRIEVAL,
+    Check("retrieval", "had hits", _has_hits, _lost_targets),
     Check("answer", "kept its rules", lambda facts, k: facts.keeps_rules, _lost_answer),
     Check("answer", "contained a claim", _has_claim, _lost_answer),
     Check("answer", "answered", _is_answered, _lost_answer),

@@ -196,6 +196,9 @@ class TargetPassages:
             if targets.matched_by == "anchor":
                 support = query.gold_supports[number]
                 yield KnownPassage(name, support.path, support.heading, " … ".join(support.snippets))
+            elif targets.matched_by == "answer":
+                own = KnownPassage() if hit is None else passage_of(hit)
+                yield KnownPassage(name, own.document, own.heading)
             elif targets.has_chunk_targets:
                 yield self.chunk(query, name, hit)
             else:

@@ -9,7 +9,7 @@ import msgspec
 from pytest_kebab_eval.comparing.rules import broken_rules, counted_claims, made_claims
 from pytest_kebab_eval.matching.citations import CitationCheck, check_citations
 from pytest_kebab_eval.matching.locations import Passages, has_document
-from pytest_kebab_eval.matching.strategies import Ranking, first_of_each
+from pytest_kebab_eval.matching.strategies import Ranking, first_of_each, text_for_answer
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
 from pytest_kebab_eval.model import (
@@ -134,8 +134,8 @@ def _containment(expected: str, hits: Sequence[Hit], passages: Passages) -> Cont
     """The rank of the first hit whose text has the expected answer, and whether any text is at hand."""
     has_texts = False
     for hit in hits:
-        text = passages.text(hit) or hit.snippet
-        if text:
+        text = text_for_answer(hit, passages)
+        if text is not None:
             has_texts = True
             if contains(text, expected, any_case=True):
                 return Containment(hit.rank, has_texts=True)

@@ -352,7 +352,8 @@ def _broken_by_itself(query: GoldenQuery) -> Iterable[str]:
         for name in forbidden:
             if name in expected:
                 yield f"both expects and forbids the {what} '{brief(name, 40)}'; leave one of them out"
-    if query.must_rank_at_most and not (chunks or docs or query.gold_supports or query.expected_spans):
+    targets = chunks or docs or query.gold_supports or query.expected_spans or query.expected_answer
+    if query.must_rank_at_most and not targets:
         yield "has must_rank_at_most, but nothing to find; add what must be found there, or leave it out"
 
 

@@ -13,7 +13,7 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.model import Cited, Hit, Support, Value
 from pytest_kebab_eval.text.folding import contains, fold_heading, fold_path
 
-MATCHED_BY = ("chunk", "anchor", "span", "text", "document")
+MATCHED_BY = ("chunk", "anchor", "span", "text", "answer", "document")
 _FEW = 8  # up to here, looking through a tuple is faster than hashing
 
 
@@ -188,6 +188,35 @@ class Anchor:
 
         words = words_of(text)  # the same without markup
         return any(len(found := words_of(snippet)) > 2 and found in words for snippet in self.snippets)
+
+
+class ByAnswer(Strategy):
+    """A hit is correct if it has the expected answer, case aside; one without text, if its document is."""
+
+    count = 1
+
+    def __init__(self, expected: str, doc_ids: Sequence[str]) -> None:
+        self._expected, self._doc_ids = expected, frozenset(doc_ids)
+
+    def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
+        """The one target, if the hit is it."""
+        text = text_for_answer(hit, passages)
+        if text is None:
+            return _BY_DOCUMENT if hit.doc_id in self._doc_ids else ()
+        return _BY_ANSWER if contains(text, self._expected, any_case=True) else ()
+
+    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
+        """Whether what is cited has the answer, as far as its text is known."""
+        return any(self.matches(hit, passages) for hit in (*hits, as_hit(cited, passages)))
+
+
+_BY_ANSWER, _BY_DOCUMENT = (Match(0),), (Match(0, by_document=True),)
+
+
+def text_for_answer(hit: Hit, passages: Passages) -> str | None:
+    """Where an expected answer is looked for: in a hit's text, else in its snippet."""
+    text = passages.text(hit)
+    return hit.snippet if text is None else text
 
 
 def first_of_each(ranks: Sequence[int | None], members: Sequence[Sequence[int]]) -> tuple[int | None, ...]:

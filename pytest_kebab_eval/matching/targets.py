@@ -9,6 +9,7 @@ import msgspec
 from pytest_kebab_eval.matching.locations import ExpectedLocation, Locations, Passages
 from pytest_kebab_eval.matching.strategies import (
     ByAnchor,
+    ByAnswer,
     ByChunk,
     ByDocument,
     Coarser,
@@ -29,6 +30,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.spans import describe, extents
 from pytest_kebab_eval.store import Corpus
+from pytest_kebab_eval.text import brief
 
 SPAN_OVERLAP = 0.5
 _FOUND_TOGETHER = 2_000  # queries whose expected chunks are read by one statement
@@ -57,7 +59,7 @@ class Targets(msgspec.Struct, frozen=True):
 
     ids: tuple[str, ...]
     gains: tuple[float, ...]
-    matched_by: str  # chunk | anchor | span | text | document | nothing
+    matched_by: str  # one of MATCHED_BY, or nothing
     strategy: Strategy
     doc_ids: Sequence[str] = ()
     paths: frozenset[str] = frozenset()
@@ -121,7 +123,7 @@ class Matcher:
         return query.expected_chunk_ids if self._is_plain(query) else self.targets(query).ids
 
     def targets(self, query: GoldenQuery) -> Targets:
-        """The targets of a query: its chunks, else its anchors, else its documents."""
+        """The targets of a query: its chunks, else its anchors, its expected answer, its documents."""
         if self._is_plain(query):
             ids, doc_ids = query.expected_chunk_ids, query.expected_doc_ids or ()
             return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), doc_ids, documents=doc_ids)
@@ -157,7 +159,8 @@ class Matcher:
             forbidden=Forbidden(frozenset(chunks), frozenset(docs)) if chunks or docs else None,
         )
         alternatives = query.alternatives if targets.has_chunk_targets else query.doc_alternatives
-        return _joined(targets, alternatives) if alternatives and targets.matched_by != "anchor" else targets
+        is_joined = alternatives and targets.matched_by not in ("anchor", "answer")
+        return _joined(targets, alternatives) if is_joined else targets
 
     def _targets(self, query: GoldenQuery) -> Targets:
         chunks, doc_ids = gains_of(query), query.expected_doc_ids or ()
@@ -169,6 +172,9 @@ class Matcher:
             return Targets(ids, tuple(chunks.values()), "chunk", ByChunk(ids), doc_ids)
         if chunks or own_spans:
             return self._located_targets(query, chunks, own_spans)
+        if query.expected_answer is not None:
+            by_answer = ByAnswer(query.expected_answer, doc_ids)
+            return Targets((brief(query.expected_answer, 60),), (1.0,), "answer", by_answer, doc_ids)
         if not doc_ids:
             return _NOTHING
         gains = (1.0,) * len(doc_ids)

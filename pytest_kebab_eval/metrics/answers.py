@@ -27,13 +27,14 @@ def _is_attributable(judged: Judged) -> bool:
     return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
 
 
-answers = Domain("Answers without error", lambda judged: judged.facts.answered is not None)
+answers = Domain("Answers without error", lambda judged: judged.facts.answer is not None)
 ruled_answers = Domain(
     "Answers without error whose query has `must_contain` or `forbidden`",
     lambda judged: judged.facts.keeps_rules is not None,
 )
 shipped_answers = Domain(
-    "Answers without error that claim to be grounded", lambda judged: judged.facts.answered is True
+    "Answers without error that claim to be grounded, and are not blank",
+    lambda judged: judged.facts.answered is True,
 )
 shipped_to_golden = Domain(
     "Shipped answers to golden queries",
@@ -115,7 +116,11 @@ def answered_well(judged: Judged) -> bool:
     shipped_to_golden,
     "it cites a target, and only retrieved chunks",
     needs=lambda query: bool(
-        gains_of(query) or query.gold_supports or query.expected_spans or query.expected_doc_ids
+        gains_of(query)
+        or query.gold_supports
+        or query.expected_spans
+        or query.expected_answer
+        or query.expected_doc_ids
     ),
 )
 def citation_hit(judged: Judged) -> bool:

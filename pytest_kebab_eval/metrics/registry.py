@@ -85,8 +85,9 @@ class Facts(Value, frozen=True):
 
     @property
     def answered(self) -> bool | None:
-        """Whether an answer was given; None: there is none at all, False: it refused."""
-        return self.answer.grounded if self.answer else None
+        """Whether an answer was given; None: there is none at all, or a blank one; False: it refused."""
+        answer = self.answer
+        return answer.grounded if answer and not (answer.grounded and answer.is_blank) else None
 
     @property
     def keeps_rules(self) -> bool | None:

@@ -33,6 +33,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
 from pytest_kebab_eval.text import first_of, printable
+from pytest_kebab_eval.text.folding import is_blank
 
 _NOT_FOUND = "not found"
 _TARGETS_SHOWN = 3
@@ -210,6 +211,8 @@ class FailedQuery(Value, frozen=True):
         """An answer, cut around what a rule names and the other lacks, else around where they differ."""
         width, theirs = min(_ANSWER_WIDTH, self.columns), other.text if other else ""
         ruled = (text for text in (*self.query.must_contain, *self.query.forbidden) if text not in theirs)
+        if is_blank(answer.text):
+            return ["a blank answer" if answer.grounded else "(refused)"]
         said = excerpt(answer.text, chain(ruled, [differing_text(answer.text, theirs)]), width)
         return [*([] if answer.grounded else ["(refused) "]), Foreign(said, width)]
 
@@ -285,4 +288,6 @@ def passage_words(passage: KnownPassage, columns: int) -> list[str | Foreign]:
 
 
 def _said(answer: Answer | None) -> str:
-    return "no answer" if answer is None else "answered" if answer.grounded else "refused"
+    if answer is None or not answer.grounded:
+        return "no answer" if answer is None else "refused"
+    return "a blank answer" if is_blank(answer.text) else "answered"

@@ -161,7 +161,14 @@ def plain(text: str) -> str:
 def test_passages_are_matched_by_place_or_anchor_and_none_by_document_alone(report: CompareReport) -> None:
     assert report.deltas is not None
     assert report.deltas.chunker_version_match == "fallback_doc_span"
-    assert report.deltas.matched_by == {"chunk": 0, "anchor": 3, "span": 29, "text": 0, "document": 0}
+    assert report.deltas.matched_by == {
+        "chunk": 0,
+        "anchor": 3,
+        "span": 29,
+        "text": 0,
+        "answer": 0,
+        "document": 0,
+    }
 
 
 def test_the_lock_file_is_what_kebab_eval_lock_writes(recorded: Path, tmp_path: Path) -> None:
@@ -303,7 +310,14 @@ def test_after_reanchoring_the_gate_is_exact_with_the_ranks_that_the_fallback_ga
     exact = compare_runs("by-window", "again", db=twice, golden=reanchored)
     assert exact.deltas is not None
     assert exact.deltas.chunker_version_match == "exact"
-    assert exact.deltas.matched_by == {"chunk": 29, "anchor": 3, "span": 0, "text": 0, "document": 0}
+    assert exact.deltas.matched_by == {
+        "chunk": 29,
+        "anchor": 3,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 0,
+    }
     ranks = [(query.query_id, query.b_hit_rank) for query in report.per_query]
     assert [(query.query_id, query.b_hit_rank) for query in exact.per_query] == ranks
 

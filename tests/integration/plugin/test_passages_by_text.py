@@ -98,7 +98,14 @@ def test_a_query_whose_passage_was_lost_fails_and_one_that_was_cut_anew_passes(p
     assert kinds == dict.fromkeys(LOST, "regression") | dict.fromkeys(KEPT, "draw")
     outcome.assert_outcomes(failed=len(LOST), passed=len(KEPT))
     matched = project.report()["deltas"]["matched_by"]
-    assert matched == {"chunk": 0, "anchor": 0, "span": 0, "text": len(LOST | KEPT), "document": 0}
+    assert matched == {
+        "chunk": 0,
+        "anchor": 0,
+        "span": 0,
+        "text": len(LOST | KEPT),
+        "answer": 0,
+        "document": 0,
+    }
 
 
 # -- warnings --------------------------------------------------------------------------------------

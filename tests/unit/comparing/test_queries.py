@@ -101,6 +101,7 @@ def test_kinds_are_counted(tmp_path: Path) -> None:
 
 CLAIMS: Json = {"claims": ["use UV."]}
 REFUSE: Json = {"expected_doc_ids": []}
+BLANK, EMPTY = result("c1", answer=answer("")), result()
 REFUSED = result("c1", answer=answer("no", grounded=False))
 CITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", cites=[line("c1.md", 1, 9)]))
 MISCITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", cites=[line("c1.md", 10, 19)]))
@@ -136,6 +137,23 @@ MISCITED = result(hit("c1", citation=line("c1.md", 1, 9)), answer=answer("uv", c
         (CLAIMS | RULED, SHIPPED, result("c1", answer=answer("Just use uv.")), ()),
         (CLAIMS, result("c1", answer=answer("pip")), result("c1", answer=answer("conda")), ()),  # never held
         (CLAIMS, SHIPPED, result("c1"), ("answer",)),
+        ({}, SHIPPED, BLANK, ("answer",)),
+        (C1, SHIPPED, BLANK, ("answer",)),
+        (RULED, SHIPPED, BLANK, ("answer",)),
+        ({}, SHIPPED, result("c1", answer=answer("\u00a0\u200b\n")), ("answer",)),
+        ({}, BLANK, BLANK, ()),
+        ({}, BLANK, SHIPPED, ()),
+        (REFUSE, REFUSED, BLANK, ()),  # nothing was answered
+        (C1, BLANK, REFUSED, ()),  # there was no answer to lose
+        (C1, SHIPPED, result("c1", answer=answer("", grounded=False)), ("refusal",)),
+        ({}, HIT, EMPTY, ("retrieval",)),  # nothing is labelled
+        ({"must_contain": ["uv"]}, HIT, EMPTY, ("retrieval",)),
+        ({"forbidden_chunk_ids": ["c9"]}, HIT, EMPTY, ("retrieval",)),
+        ({}, EMPTY, EMPTY, ()),
+        ({}, EMPTY, HIT, ()),
+        ({}, HIT, MISS, ()),
+        (REFUSE, HIT, EMPTY, ()),
+        (C1, MISS, EMPTY, ()),  # what is labelled was not there
     ],
 )
 def test_checks_are_what_passed_in_a_and_fails_in_b(

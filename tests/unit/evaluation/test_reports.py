@@ -89,7 +89,14 @@ def test_the_json_report_has_the_fields_of_a_compare_report(db: Path, golden: Pa
     assert wanted <= report.keys()
     assert report["deltas"]["mrr"] == -0.5
     assert report["deltas"]["chunker_version_match"] == "exact"
-    assert report["deltas"]["matched_by"] == {"chunk": 1, "anchor": 0, "span": 0, "text": 0, "document": 0}
+    assert report["deltas"]["matched_by"] == {
+        "chunk": 1,
+        "anchor": 0,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 0,
+    }
     (comparison,) = report["per_query"]
     assert comparison == {
         "query_id": "q1",

@@ -277,7 +277,14 @@ def test_where_nobody_knows_the_span_the_document_decides_and_the_note_says_so(t
     report = compared(tmp_path, entry, a=["d9#1"], b=["d2#1", "d1#7"], versions=("v1", "v2"))
     assert only(report).b_hit_rank == 2
     assert "document" in (only(report).note or "")
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 0,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 1,
+    }
 
 
 def test_a_lock_entry_without_spans_still_names_the_document() -> None:
@@ -328,4 +335,11 @@ def test_another_chunker_asks_the_anchors_instead_of_the_spans(tmp_path: Path) -
         tmp_path, entry, b=hits, versions=("v1", "v2"), lock=lock_of(c1=[line(start=1, end=10)])
     )
     assert only(report).b_hit_rank == 2
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 0, "text": 0, "document": 0}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 1,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 0,
+    }

@@ -90,7 +90,14 @@ def test_a_target_without_a_document_is_found_in_any() -> None:
 
 def test_a_query_matched_by_text_is_counted_and_noted(tmp_path: Path) -> None:
     report = compared(tmp_path, expecting(), a=[saying(PASSAGE, "c1")], b=[saying(WRAPPED)], **DIFFERENT)
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 1, "document": 0}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 0,
+        "span": 0,
+        "text": 1,
+        "answer": 0,
+        "document": 0,
+    }
     assert (only(report).kind, only(report).note) == ("draw", "matched by text")
 
 
@@ -169,7 +176,14 @@ def test_a_chunk_of_another_version_in_the_table_is_not_the_expected_one(tmp_pat
         corpus_version="v2",
         **DIFFERENT,
     )
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 0,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 1,
+    }
 
 
 def test_the_golden_file_wins_over_the_lock_file() -> None:

@@ -55,7 +55,14 @@ def test_every_query_is_counted_under_what_it_was_matched_by(tmp_path: Path) -> 
     configs = {"a": config("v1"), "b": config("v2")}
     db, golden = place(tmp_path, entries, None, a=stored, b=stored, configs=configs)
     report = evaluate(Settings(run_a="a", run_b="b", db_a=db, db_b=db, golden=golden)).report
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 2, "text": 0, "document": 1}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 1,
+        "span": 2,
+        "text": 0,
+        "answer": 0,
+        "document": 1,
+    }
 
 
 def test_strict_refuses_to_compare_two_chunkers_and_names_them(tmp_path: Path) -> None:

@@ -139,7 +139,14 @@ def test_anchors_are_used_before_documents() -> None:
 
 def test_a_query_with_anchors_is_counted_as_matched_by_anchor(tmp_path: Path) -> None:
     report = compared(tmp_path, {"gold_supports": [{"path": "d1.md"}]}, a=["d1#1"], b=["d1#1"])
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 1, "span": 0, "text": 0, "document": 0}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 1,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 0,
+    }
 
 
 # -- documents, for the comparison alone -----------------------------------------------------------
@@ -154,7 +161,14 @@ def test_with_documents_alone_there_are_no_chunk_level_metrics(tmp_path: Path) -
 
 def test_matching_by_document_is_counted_and_is_a_draws_only_note(tmp_path: Path) -> None:
     report = compared(tmp_path, {"expected_doc_ids": ["d1"]}, a=["d1#1"], b=["d1#2"])
-    assert deltas_of(report).matched_by == {"chunk": 0, "anchor": 0, "span": 0, "text": 0, "document": 1}
+    assert deltas_of(report).matched_by == {
+        "chunk": 0,
+        "anchor": 0,
+        "span": 0,
+        "text": 0,
+        "answer": 0,
+        "document": 1,
+    }
     assert "document" in (only(report).note or "")
 
 
