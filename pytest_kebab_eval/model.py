@@ -22,6 +22,7 @@ Cutoff = Annotated[int, Meta(ge=1, le=GOLDEN_NUMBER)]
 Number = Annotated[float, Meta(ge=-GOLDEN_NUMBER, le=GOLDEN_NUMBER)]
 Gain = Annotated[float, Meta(ge=0, le=GOLDEN_NUMBER)]
 SliceName = Annotated[str, Meta(pattern=r"^[^={}]*[^={}\s][^={}]*$")]  # which a gate can name
+TargetPlaces = Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)]
 SupportGroup = Annotated[tuple[int, ...], Meta(min_length=1)]  # of places in gold_supports
 
 
@@ -209,7 +210,16 @@ class ExpectedSpan(Value, frozen=True):
 
 # What may be lost and accepted; an error, a missing result or a forbidden hit may not.
 AcceptableCheck = Literal[
-    "retrieval", "answer", "refusal", "citation", "loss", "attribution", "coverage", "rank_limit", "miss"
+    "retrieval",
+    "answer",
+    "refusal",
+    "citation",
+    "loss",
+    "attribution",
+    "coverage",
+    "rank_limit",
+    "must_cite",
+    "miss",
 ]
 ACCEPTABLE_CHECKS: tuple[AcceptableCheck, ...] = get_args(AcceptableCheck)
 
@@ -235,7 +245,7 @@ class BrokenRule(Value, frozen=True):
 
 
 class GoldenQuery(Value, frozen=True):
-    """One entry of the golden file; `expected_doc_ids` is None where the key is missing."""
+    """One entry of the golden file; `expected_doc_ids` and `claims` are None where the key is missing."""
 
     id: Text
     query: Text
@@ -245,7 +255,7 @@ class GoldenQuery(Value, frozen=True):
     answerable: bool | None = None
     must_contain: Texts = ()
     forbidden: Texts = ()
-    claims: Texts = ()
+    claims: Texts | None = None  # none of them, written out: no answer contains one
     relevance: dict[Text, Gain] = {}
     gold_supports: tuple[Support, ...] = ()
     required_support_groups: tuple[SupportGroup, ...] = ()
@@ -262,6 +272,7 @@ class GoldenQuery(Value, frozen=True):
     forbidden_chunk_ids: Texts = ()
     forbidden_doc_ids: Texts = ()
     must_rank_at_most: Cutoff | None = None
+    must_cite: Literal["all"] | TargetPlaces | None = None  # places of targets, supports first
     require: Literal["all", "any"] | None = None
     alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected chunks: those that are one target
     doc_alternatives: tuple[tuple[str, ...], ...] = ()  # of the expected documents

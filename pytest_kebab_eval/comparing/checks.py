@@ -183,6 +183,14 @@ def _ranks_too_low(lost: LostCheck) -> str:
     return f"it is at rank {first} in B, and must be at rank {limit} or better"
 
 
+def _lacks_citations(lost: LostCheck) -> str:
+    if lost.b.answered is None:
+        return "there is no answer in B, which must cite what is expected"
+    if lost.b.answered is False:
+        return "it was refused in B, and must cite what is expected"
+    return f"the answer does not cite {first_of((lost.b.answer and lost.b.answer.uncited) or (), 2, 50)}"
+
+
 def _errored(lost: LostCheck) -> str:
     what = "timed out" if lost.b.timed_out else "errored"
     return f"it {what}{' in B' if lost.comparison.kind else ''}: {lost.error}"
@@ -261,10 +269,18 @@ RANK_LIMIT = _check_of_b(
     of_b=_half_or_more,
     is_required=lambda facts, all_of_all: True,
 )
+MUST_CITE = _check_of_b(
+    "must_cite",
+    "cited all that it must",
+    lambda facts, k: facts.cites_all,
+    _lacks_citations,
+    of_b=_half_or_more,
+    is_required=lambda facts, all_of_all: True,
+)
 MISS = _check_of_b(
     "miss", "found", _is_found, lambda lost: "nothing expected was found in B", of_b=_half_or_more
 )
-CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MISS)
+CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MUST_CITE, MISS)
 ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
 ALWAYS = frozenset({ABSENT.name})  # what fails a query whatever `--kebab-fail-on` says
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in ALL_CHECKS if check.by_default))

@@ -86,7 +86,7 @@ class QueryEvidence(Value, frozen=True):
         """What matters in the passages of a query: the first that a text contains is what is shown of it."""
         snippets = [snippet for support in query.gold_supports for snippet in support.snippets]
         return tuple(
-            filter(None, [query.expected_answer or "", *snippets, *query.must_contain, *query.claims])
+            filter(None, [query.expected_answer or "", *snippets, *query.must_contain, *(query.claims or ())])
         )
 
     def without_targets(self) -> QueryEvidence:

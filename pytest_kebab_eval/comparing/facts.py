@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from pytest_kebab_eval.comparing.rules import broken_rules, counted_claims, made_claims
-from pytest_kebab_eval.matching.citations import CitationCheck, check_citations
+from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, uncited
 from pytest_kebab_eval.matching.locations import Passages, has_document
 from pytest_kebab_eval.matching.strategies import Ranking, first_of_each, text_for_answer
 from pytest_kebab_eval.matching.targets import Matcher, Targets
@@ -47,6 +47,7 @@ class QueryJudge:
             self._across_chunkers or query.alternatives != (),
             query.must_rank_at_most,
             query.require,
+            query.must_cite is not None,
         )
 
     def facts(
@@ -74,7 +75,12 @@ class QueryJudge:
             bool(result.timed_out),
             is_golden,
             query.can_be_answered if is_golden else None,
-            _answer_facts(query, answer, check_citations(answer, hits, targets.strategy, ranking, passages))
+            _answer_facts(
+                query,
+                answer,
+                check_citations(answer, hits, targets.strategy, ranking, passages),
+                uncited(answer, hits, targets.to_cite, passages) if targets.to_cite else (),
+            )
             if answer
             else None,
             _containment(expected, hits, passages) if expected is not None else None,
@@ -120,13 +126,16 @@ def _document_ranks(
     return tuple(ranks), tuple(positions)
 
 
-def _answer_facts(query: GoldenQuery, answer: Answer, citations: CitationCheck) -> AnswerFacts:
+def _answer_facts(
+    query: GoldenQuery, answer: Answer, citations: CitationCheck, not_cited: tuple[str, ...]
+) -> AnswerFacts:
     return AnswerFacts(
         answer.grounded,
         broken_rules(query, answer.text) if query.must_contain or query.forbidden else None,
         is_blank(answer.text),
         any(made_claims(query, answer.text)) if counted_claims(query) else None,
         citations,
+        not_cited,
     )
 
 

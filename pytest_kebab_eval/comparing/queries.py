@@ -243,7 +243,9 @@ def cause_of(checks: tuple[str, ...], a: Facts | None, b: Facts | None) -> str |
         return "below_cutoff" if b.ranking.first is not None else "gone"
     if "answer" in checks or "refusal" in checks:
         return _answer_cause(checks, a, b)
-    if "citation" in checks or "attribution" in checks:
+    if not {"citation", "attribution", "must_cite"}.isdisjoint(checks):
+        if "must_cite" in checks and not b.answered:
+            return "no_answer" if b.answered is None else "refused"
         return "not_cited"
     if "forbidden" in checks:
         return "forbidden"

@@ -19,7 +19,7 @@ def broken_rules(query: GoldenQuery, answer: str) -> tuple[BrokenRule, ...]:
 
 def counted_claims(query: GoldenQuery) -> list[str]:
     """The claims that are long enough to mean something."""
-    return [claim for claim in query.claims if len(fold_text(claim)) >= SHORTEST_CLAIM]
+    return [claim for claim in query.claims or () if len(fold_text(claim)) >= SHORTEST_CLAIM]
 
 
 def made_claims(query: GoldenQuery, answer: str) -> Iterator[str]:

@@ -67,5 +67,6 @@ _REASONS: tuple[tuple[str, IsWrong], ...] = (
 _OF_B = {
     "forbidden": "a forbidden hit",
     "rank_limit": "ranks too low",
+    "must_cite": "lacks a required citation",
     "miss": "nothing expected was found",
 }

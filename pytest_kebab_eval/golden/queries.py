@@ -23,6 +23,7 @@ from pytest_kebab_eval.model import (
     Text,
     Texts,
     gains_of,
+    members_of,
 )
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
 from pytest_kebab_eval.text import brief, printable, similar
@@ -101,7 +102,7 @@ _DISTINCT = frozenset({*_TARGETS, "forbidden_chunk_ids", "forbidden_doc_ids"})
 _STR = frozenset({str})
 _BLANK = "must not be blank"  # as a pattern of the types, it would take three times as long
 _MAY_CONTRADICT = {"expected_spans", "expected_texts", "required_support_groups"}
-_MAY_CONTRADICT |= {"forbidden_chunk_ids", "forbidden_doc_ids", "must_rank_at_most"}
+_MAY_CONTRADICT |= {"forbidden_chunk_ids", "forbidden_doc_ids", "must_rank_at_most", "must_cite"}
 
 
 def _query(given: Any, line: int) -> GoldenQuery:
@@ -355,6 +356,28 @@ def _broken_by_itself(query: GoldenQuery) -> Iterable[str]:
     targets = chunks or docs or query.gold_supports or query.expected_spans or query.expected_answer
     if query.must_rank_at_most and not targets:
         yield "has must_rank_at_most, but nothing to find; add what must be found there, or leave it out"
+    if query.must_cite is not None:
+        yield from _broken_citing(query)
+
+
+def _broken_citing(query: GoldenQuery) -> Iterator[str]:
+    """What an answer must cite, and cannot."""
+    own_spans = sum(span.chunk_id is None for span in query.expected_spans)
+    if gains_of(query) or own_spans:
+        others = own_spans + len(members_of([*gains_of(query)], query.alternatives))
+    elif query.expected_answer is not None:
+        others = 1
+    else:
+        others = len(members_of(query.expected_doc_ids or (), query.doc_alternatives))
+    count = len(query.gold_supports) + others
+    places = query.must_cite if isinstance(query.must_cite, tuple) else ()
+    beyond = [place for place in places if place >= count]
+    if not count:
+        yield "has must_cite, but nothing to find; add what must be cited, or leave it out"
+    elif beyond:
+        yield f"has a must_cite that names target {beyond[0]}, but its targets are 0 to {count - 1}"
+    elif query.can_be_answered is False:
+        yield "has must_cite, and should be refused; leave one of them out"
 
 
 def _check_group(query: GoldenQuery, first: GoldenQuery, problems: list[Problem]) -> None:

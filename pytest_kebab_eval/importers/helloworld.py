@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,6 +43,7 @@ class _Case(msgspec.Struct):
     expected_key_facts: Texts | None = None
     gold_supports: tuple[_Place, ...] | None = None
     required_support_groups: tuple[tuple[int, ...], ...] | None = None
+    recency_conflict_rule: Literal["acknowledge_both", "cite_both", "cite_newer"] | None = None
     tags: Texts | None = None
     category: str | None = None
     difficulty: str | None = None
@@ -106,11 +107,19 @@ def _entry(name: str, case: _Case) -> Json:
             )
             for place in case.gold_supports or ()
         ],
+        "must_cite": _must_cite(case),
         "required_support_groups": [list(group) for group in case.required_support_groups or ()],
         "category": case.category,
         "difficulty": case.difficulty,
         "tags": distinct_texts(case.tags),
     }
+
+
+def _must_cite(case: _Case) -> str | list[int] | None:
+    """The supports that the answer must cite: the newer one is the last."""
+    if case.recency_conflict_rule is None or not case.gold_supports or case.answerable is False:
+        return None
+    return [len(case.gold_supports) - 1] if case.recency_conflict_rule == "cite_newer" else "all"
 
 
 def _known(**values: Any) -> Json:

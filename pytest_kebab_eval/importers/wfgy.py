@@ -49,6 +49,8 @@ def _read(sources: Mapping[str, Source]) -> Imported:
             "expected_chunk_ids": distinct_texts(item.gold_citations),
         }
         golden[name] = golden_entry(gold, line, fields)
+        if item.answerable is not False:
+            golden[name].setdefault("claims", [])  # none is contained
     results: dict[str, bytes] = {}  # an id's last trace wins
     for line, _, found in records(trace, _Trace, "trace"):
         name = checked_id(trace, line, found.q_id if found.qid is None else found.qid, "qid")

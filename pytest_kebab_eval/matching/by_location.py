@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from pytest_kebab_eval.limits import TEXT_COMPARED
@@ -87,14 +87,12 @@ class ByLocation(Strategy):
         part = shared_part(target.text, text)
         return part if not part or length_of(target.text) >= FAIR_PART * length_of(text) else 0.0
 
-    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
-        """Whether a target is cited; what has a text is not told by its document alone."""
-        cited_passages = (*hits, as_hit(cited, passages))
-        return any(
-            not match.by_document or self._targets[match.target].text is None
-            for hit in cited_passages
-            for match in self.matches(hit, passages.without_texts)
-        )
+    def cited_targets(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> Iterator[int]:
+        """The targets that are cited; what has a text is not told by its document alone."""
+        for hit in (*hits, as_hit(cited, passages)):
+            for match in self.matches(hit, passages.without_texts):
+                if not match.by_document or self._targets[match.target].text is None:
+                    yield match.target
 
     def doubtful(self, judged: JudgedHits, passages: Passages) -> Collection[int]:
         """The targets for which only short hits speak, although there are longer ones, or they say little."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import Ranking, Strategy
+from pytest_kebab_eval.matching.targets import ToCite
 from pytest_kebab_eval.model import Answer, Cited, Hit, Span, Value
 from pytest_kebab_eval.spans import extent, touches_any
 from pytest_kebab_eval.text.folding import fold_heading, is_same_path
@@ -44,8 +45,30 @@ def check_citations(
                 if hit.rank in correct:
                     a_correct_hit = a_target = True
         all_resolve = all_resolve and _resolves(cited, found, passages)
-        a_target = a_target or strategy.is_cited(cited, found, passages)
+        a_target = a_target or any(True for _ in strategy.cited_targets(cited, found, passages))
     return CitationCheck(all_resolve, only_hits, a_correct_hit, a_target, True)
+
+
+def uncited(
+    answer: Answer, hits: Sequence[Hit], to_cite: Iterable[ToCite], passages: Passages
+) -> tuple[str, ...]:
+    """The names of the targets that an answer must cite and does not."""
+    index = _CitedHits(hits, passages)
+    cited_hits = [(cited, index.find(cited)) for cited in answer.citations]
+    retrieved = [hit for hit in hits if any(hit in found for _, found in cited_hits)]
+    names: list[str] = []
+    for targets, places in to_cite:
+        ranks = targets.judge(retrieved, passages).found
+        numbers = {
+            number
+            for cited, found in cited_hits
+            for number in targets.strategy.cited_targets(cited, found, passages)
+        }
+        for place in places:
+            members = targets.members[place] if targets.members else (place,)
+            if ranks[place] is None and numbers.isdisjoint(members):
+                names.append(targets.ids[place])
+    return tuple(names)
 
 
 def each_resolves(answer: Answer, hits: Sequence[Hit], passages: Passages) -> tuple[bool, ...]:

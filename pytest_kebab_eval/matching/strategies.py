@@ -5,7 +5,7 @@ To add one: a subclass of `Strategy`, its word in `MATCHED_BY`, a branch in `tar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -84,10 +84,10 @@ class Strategy:
                 correct.append(hit.rank)
         return Ranking(tuple(found), tuple(correct), by_document, by_text, tuple(sorted(coarser)))
 
-    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
-        """Whether a citation, which is of these hits, is of a target; a citation has no text."""
-        cited_passages = (*hits, as_hit(cited, passages))
-        return any(self.matches(hit, passages.without_texts) for hit in cited_passages)
+    def cited_targets(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> Iterator[int]:
+        """The targets that a citation, which is of these hits, is of; a citation has no text."""
+        for hit in (*hits, as_hit(cited, passages)):
+            yield from (match.target for match in self.matches(hit, passages.without_texts))
 
 
 def as_hit(cited: Cited, passages: Passages) -> Hit:
@@ -126,9 +126,9 @@ class ByChunk(Strategy):
         found = tuple([ranks.get(target) for target in ids])
         return Ranking(found, tuple(sorted([rank for rank in found if rank is not None])))
 
-    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:  # noqa: ARG002
-        """Whether the id of a target is cited; the hits need not be asked."""
-        return cited.chunk_id in self.ids
+    def cited_targets(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> Iterator[int]:  # noqa: ARG002
+        """The targets whose ids are cited; whether hits are of them is known."""
+        yield from (number for number, target in enumerate(self.ids) if target == cited.chunk_id)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -68,6 +68,7 @@ class Targets(msgspec.Struct, frozen=True):
     forbidden: Forbidden | None = None
     documents: Sequence[str] = ()  # that are expected beside chunks: they may be lost in part
     members: tuple[tuple[int, ...], ...] = ()  # where there are alternatives: those of each target, by number
+    to_cite: tuple[ToCite, ...] = ()  # what an answer must cite
 
     def judge(self, hits: Sequence[Hit], passages: Passages) -> Ranking:
         """Which hits are correct, and where each target, or any alternative of it, was found first."""
@@ -75,6 +76,10 @@ class Targets(msgspec.Struct, frozen=True):
         if not self.members:
             return ranking
         return msgspec.structs.replace(ranking, found=first_of_each(ranking.found, self.members))
+
+
+ToCite = tuple[Targets, "tuple[int, ...]"]
+"""Targets, and the numbers of those that an answer must cite."""
 
 
 class Matcher:
@@ -129,8 +134,26 @@ class Matcher:
             return Targets(ids, (1.0,) * len(ids), "chunk", ByChunk(ids), doc_ids, documents=doc_ids)
         known = self._known.get(query.id)
         if known is None:
-            known = self._known[query.id] = self._with_labels(query)
+            known = self._with_labels(query)
+            if query.must_cite is not None:
+                known = msgspec.structs.replace(known, to_cite=tuple(self._to_cite(query, known)))
+            self._known[query.id] = known
         return known
+
+    def _to_cite(self, query: GoldenQuery, targets: Targets) -> Iterator[ToCite]:
+        """What an answer must cite; the golden file counts supports first, then what else it expects."""
+        if query.must_cite == "all":
+            yield targets, tuple(range(len(targets.ids)))
+            return
+        supports = len(query.gold_supports)
+        of_supports = tuple(place for place in query.must_cite or () if place < supports)
+        if of_supports:
+            yield _anchor_targets(query.gold_supports), of_supports
+        others = tuple(place - supports for place in query.must_cite or () if place >= supports)
+        if others and supports:
+            targets = self._with_labels(msgspec.structs.replace(query, gold_supports=()))
+        if others:
+            yield targets, others
 
     def _is_plain(self, query: GoldenQuery) -> bool:
         """Whether the targets are chunks that are known by their ids, and nothing else is said of hits."""
@@ -143,6 +166,7 @@ class Matcher:
             and not query.forbidden_doc_ids
             and not query.alternatives
             and not query.doc_alternatives
+            and query.must_cite is None
         )
 
     def _with_labels(self, query: GoldenQuery) -> Targets:

@@ -48,6 +48,11 @@ should_refuse = Domain(
 )
 attributable = Domain("Answerable queries with an answer and targets", _is_attributable)
 
+must_cite = Domain(
+    "Answers without error whose query has `must_cite`",
+    lambda judged: judged.facts.targets.must_cite and judged.facts.answered is not None,
+)
+
 judged_queries = ResultDomain(
     "Queries with a stored judgment", lambda judged: judged.result.judge is not None
 )
@@ -105,7 +110,7 @@ def answered(judged: Judged) -> bool:
     "precision_answered",
     shipped_to_golden,
     "a claim contained, and a citation hit",
-    needs=lambda query: bool(query.claims),
+    needs=lambda query: query.claims is not None,
 )
 def answered_well(judged: Judged) -> bool:
     return judged.facts.answerable is not False and judged.facts.has_claim and citation_hit(judged)
@@ -136,6 +141,16 @@ _rate_of_all("over_refusal_rate", answerable, "an answerable query was refused")
 @metric("attribution_hit_rate", attributable, "a citation matches a target")
 def attributed(judged: Judged) -> bool:
     return _citations(judged).a_target
+
+
+@metric(
+    "must_cite_rate",
+    must_cite,
+    "it cites all that it must",
+    needs=lambda query: query.must_cite is not None,
+)
+def cites_all(judged: Judged) -> bool:
+    return judged.facts.cites_all is True
 
 
 @metric("empty_answer_rate", answers, "the answer is blank", lower_is_better=True)

@@ -37,6 +37,7 @@ class TargetFacts(Value, frozen=True):
     counts_once: bool  # a target may be several hits: it has alternatives, or another chunker cut it
     rank_limit: int | None  # that the first correct hit must keep
     require: str | None  # all | any: whether every target that A found must be found
+    must_cite: bool  # the answer must cite some of them
 
     @property
     def groups_that_apply(self) -> tuple[tuple[int, ...], ...]:
@@ -56,6 +57,7 @@ class AnswerFacts(Value, frozen=True):
     is_blank: bool
     has_claim: bool | None  # None: there is none that it could contain
     citations: CitationCheck
+    uncited: tuple[str, ...]  # what it must cite and does not
 
 
 class Containment(Value, frozen=True):
@@ -94,6 +96,13 @@ class Facts(Value, frozen=True):
         """Whether the answer keeps its rules; None without an answer, or without rules."""
         broken = self.answer.broken_rules if self.answer else None
         return None if broken is None else not broken
+
+    @property
+    def cites_all(self) -> bool | None:
+        """Whether there is an answer that cites all that it must; None where nothing must be cited."""
+        if not self.targets.must_cite:
+            return None
+        return self.answer is not None and self.answer.grounded and not self.answer.uncited
 
     @property
     def has_claim(self) -> bool:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS
+from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS, MUST_CITE
 from pytest_kebab_eval.comparing.evidence import (
     HITS_SHOWN,
     KnownPassage,
@@ -112,6 +112,10 @@ class FailedQuery(Value, frozen=True):
             yield [f"and {more} more"]
         if query.must_rank_at_most and evidence.expected:
             yield [f"at rank {query.must_rank_at_most} or better"]
+        if query.must_cite is not None and evidence.expected:
+            places = query.must_cite
+            which = "all of them" if places == "all" else f"target {', '.join(map(str, places))}"
+            yield [f"{which} cited in the answer"]
         unwanted = (*query.forbidden_chunk_ids, *query.forbidden_doc_ids)
         if unwanted:
             yield ["not ", *self._names(unwanted[:_TARGETS_SHOWN])]
@@ -181,7 +185,7 @@ class FailedQuery(Value, frozen=True):
     def _answers(self) -> Iterator[Fact]:
         """Both answers, and the rule that B's breaks, where the answer is what failed."""
         checks = {*self.comparison.checks}
-        if checks.isdisjoint(ANSWER_CHECKS):
+        if checks.isdisjoint((*ANSWER_CHECKS, MUST_CITE.name)):
             return
         before = self.evidence.a.answer if self.evidence.a else None
         answer = self.evidence.b.answer if self.evidence.b else None
@@ -193,7 +197,7 @@ class FailedQuery(Value, frozen=True):
         if "answer" in checks:
             for rule in broken_rules(self.query, answer.text)[:_RULES_SHOWN]:
                 yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
-        if "citation" in checks:
+        if not checks.isdisjoint(("citation", MUST_CITE.name)):
             if before is not None:
                 yield Fact("cites A", self._citations(before, self.evidence.cited_a))
             yield Fact("cites B", self._citations(answer, self.evidence.cited_b))

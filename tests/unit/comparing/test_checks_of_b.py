@@ -13,7 +13,7 @@ from pytest_kebab_eval.model import ForbiddenHit
 from pytest_kebab_eval.reports.as_markdown import render_report_md
 from pytest_kebab_eval.reports.wording import headline
 from pytest_kebab_eval.settings import Settings
-from tests.builders import Json, hit, make_database, result, write_golden
+from tests.builders import Json, answer, hit, make_database, result, write_golden
 from tests.unit.comparing.conftest import C1, Sides, at, comparison, failing, runs
 
 LEAK = result("c1", hit("s#1", 2, doc_id="secret"))
@@ -230,3 +230,92 @@ def test_a_forbidden_hit_counts_as_failed_in_gates(tmp_path: Path) -> None:
     assert report.comparison
     assert report.comparison.value("failed") == 1
     assert not report.gates[0].passed
+
+
+# -- what must be cited ----------------------------------------------------------------------------
+
+TWO_NOTES: Json = {
+    "gold_supports": [{"path": "old.md"}, {"path": "new.md"}],
+    "expected_doc_ids": ["old", "new"],
+}
+OLD, NEW = {"kind": "line", "path": "old.md"}, {"kind": "line", "path": "new.md"}
+NOTES = ("old#1", "new#1", "other#1")
+
+
+def answered(*cites: Json, **more: Any) -> Json:
+    return result(*NOTES, answer=answer(cites=cites, **more))
+
+
+NOT_NEW = "the answer does not cite new.md"
+
+
+@pytest.mark.parametrize(
+    ("must_cite", "b", "reason"),
+    [
+        ("all", answered(OLD, NEW), ""),
+        ("all", answered(NEW, OLD, {"kind": "line", "path": "other.md"}), ""),
+        ("all", answered(OLD), NOT_NEW),
+        ("all", answered({"kind": "line", "path": "other.md"}), "the answer does not cite old.md, new.md"),
+        ("all", answered(), "the answer does not cite old.md, new.md"),
+        ([1], answered(NEW), ""),
+        ([1], answered(OLD), NOT_NEW),
+        ([0, 1], answered(OLD), NOT_NEW),
+        ([0], answered(OLD), ""),
+        ("all", answered(OLD, NEW, grounded=False), "it was refused in B, and must cite what is expected"),
+        ("all", result(*NOTES), "there is no answer in B, which must cite what is expected"),
+    ],
+)
+@pytest.mark.parametrize("a", [answered(OLD, NEW), result(*NOTES), None])
+def test_an_answer_must_cite_what_the_golden_file_says_whatever_a_had(
+    tmp_path: Path, must_cite: Any, a: Json | None, b: Json, reason: str
+) -> None:
+    evaluation = judged(tmp_path, TWO_NOTES | {"must_cite": must_cite}, a, b, "none")
+    assert ("must_cite" in comparison(evaluation).checks) is bool(reason)
+    passed = Outcome.PASSED if a else Outcome.SKIPPED
+    assert evaluation.verdicts["q1"].outcome is (Outcome.FAILED if reason else passed)
+    assert reason in evaluation.verdicts["q1"].reason
+
+
+def test_an_error_cites_nothing(tmp_path: Path) -> None:
+    evaluation = judged(tmp_path, TWO_NOTES | {"must_cite": "all"}, answered(OLD, NEW), result(error="down"))
+    assert comparison(evaluation).checks == ("retrieval", "error", "must_cite")
+    assert comparison(evaluation).cause == "errored"
+
+
+@pytest.mark.parametrize(
+    ("entry", "cites", "is_cited"),
+    [
+        (C1 | {"must_cite": [0]}, "c1", True),
+        (C1 | {"must_cite": [0]}, "c2", False),
+        ({"expected_chunk_ids": [["c1", "c2"], "c3"], "must_cite": [0]}, "c2", True),
+        ({"expected_chunk_ids": [["c1", "c2"], "c3"], "must_cite": [1]}, "c2", False),
+        ({"expected_chunk_ids": ["c1"], "gold_supports": [{"path": "x.md"}], "must_cite": [1]}, "c1", True),
+        ({"expected_chunk_ids": ["c1"], "gold_supports": [{"path": "x.md"}], "must_cite": [0]}, "c1", False),
+        ({"expected_doc_ids": ["c1"], "must_cite": "all"}, "c1", True),
+        ({"expected_doc_ids": ["c1", "c2"], "must_cite": "all"}, "c1", False),
+        (C1 | {"must_cite": "all"}, "unseen", False),
+        ({"expected_answer": "three days", "must_cite": "all"}, "c2", True),
+        ({"expected_answer": "three days", "must_cite": "all"}, "c3", False),
+        ({"expected_chunk_ids": ["unseen"], "must_cite": "all"}, "unseen", True),  # also if not retrieved
+    ],
+)
+def test_places_are_those_of_supports_and_then_of_what_else_is_expected(
+    tmp_path: Path, entry: Json, cites: str, is_cited: bool
+) -> None:
+    cited = answer() | {"citations": [{"marker": "[1]", "citation": None, "chunk_id": cites}]}
+    evaluation = judged(
+        tmp_path,
+        entry,
+        None,
+        result("c1", hit("c2", 2, text="After three days."), "c3", answer=cited),
+        run_a=None,
+    )
+    assert comparison(evaluation).checks == (() if is_cited else ("must_cite",))
+    assert comparison(evaluation).cause == (None if is_cited else "not_cited")
+    assert ("lacks a required citation" in comparison(evaluation).wrong) is not is_cited
+    assert evaluation.report.aggregate_b.values["must_cite_rate"] == float(is_cited)
+
+
+def test_an_xfail_may_accept_what_is_not_cited(tmp_path: Path) -> None:
+    entry = TWO_NOTES | {"must_cite": "all", "xfail": {"reason": "known", "checks": ["must_cite"]}}
+    assert outcome(judged(tmp_path, entry, answered(OLD), answered(OLD)))[0] is Outcome.XFAILED

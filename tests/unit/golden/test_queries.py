@@ -27,6 +27,7 @@ LINE: Json = {"doc_id": "d", "kind": "line", "start": 1, "end": 2}
 BESIDE: dict[str, Json] = {
     "required_support_groups": {"gold_supports": [{"path": "p"}]},
     "must_rank_at_most": {"expected_chunk_ids": ["c1"]},
+    "must_cite": {"gold_supports": [{"path": "p"}], "expected_chunk_ids": ["c1"]},
 }
 
 
@@ -68,6 +69,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
   forbidden_chunk_ids: [c8]
   forbidden_doc_ids: [d8, d9]
   must_rank_at_most: 3
+  must_cite: [0, 2]
   require: all
   metadata: {team: search, since: 2031-01-31, owners: [a, b]}
 """,
@@ -100,6 +102,7 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         forbidden_chunk_ids=("c8",),
         forbidden_doc_ids=("d8", "d9"),
         must_rank_at_most=3,
+        must_cite=(0, 2),
         require="all",
         metadata={"team": "search", "since": "2031-01-31", "owners": ["a", "b"]},
     )
@@ -192,6 +195,7 @@ GOOD: dict[str, Sequence[Any]] = {
     "expected_texts": [{}, None],
     "xfail": [{"reason": "r"}, {"reason": "r", "until": None, "checks": [*ACCEPTABLE_CHECKS]}],
     "require": ["all", "any", None],
+    "must_cite": ["all", [0], [1, 0], None],
     "metadata": [{}, {"team": "search", "n": 1, "x": None, "more": {"a": [1, {}]}}, None],
 }
 
@@ -346,6 +350,26 @@ BEYOND: list[tuple[Json, str]] = [
     ],
     ({"expected_doc_ids": ["d1"], "forbidden_doc_ids": ["d0", "d1"]}, "forbids the document 'd1'"),
     ({"must_contain": ["uv"], "must_rank_at_most": 3}, "has must_rank_at_most, but nothing to find"),
+    *[
+        ({"must_contain": ["uv"], "must_cite": places}, "has must_cite, but nothing to find")
+        for places in ("all", [0])
+    ],
+    *[
+        (
+            {"gold_supports": [{"path": "a.md"}], "expected_chunk_ids": [["c1", "c2"]], "must_cite": places},
+            f"has a must_cite that names target {named}, but its targets are 0 to 1",
+        )
+        for places, named in (([2], 2), ([0, 1, 3], 3))
+    ],
+    *[
+        ({**more, "expected_answer": "three days", "must_cite": [1]}, "but its targets are 0 to 0")
+        for more in ({}, {"expected_doc_ids": ["d", "d2"]})
+    ],
+    ({"expected_doc_ids": ["d"], "must_cite": [1]}, "that names target 1, but its targets are 0 to 0"),
+    (
+        {"gold_supports": [{"path": "a.md"}], "answerable": False, "must_cite": "all"},
+        "has must_cite, and should be refused; leave one of them out",
+    ),
 ]  # fmt: skip
 
 

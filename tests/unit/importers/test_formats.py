@@ -135,6 +135,13 @@ def test_the_worked_example_of_wfgy_has_its_figures(tmp_path: Path) -> None:
     assert [brought.metric(name) for name in names] == [0.5, 0.5, 0.0, 0.0]  # b cites what was not retrieved
 
 
+def test_an_item_of_wfgy_without_claims_has_none_contained(tmp_path: Path) -> None:
+    without = {name: value for name, value in GOLD.items() if name != "gold_claim_substr"}
+    brought = bring(tmp_path, "wfgy", {"gold.jsonl": jsonl(without), "trace.jsonl": jsonl(TRACE)})
+    assert brought.queries()["q"].claims == ()
+    assert [brought.metric(name) for name in ("precision_answered", "citation_hit_rate")] == [0.0, 1.0]
+
+
 # -- eval-harness --------------------------------------------------------------------------------
 
 RANKED = ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]
@@ -322,6 +329,26 @@ def test_supports_of_helloworld_are_anchors(tmp_path: Path) -> None:
     supports = brought.queries()["q"].gold_supports
     found = [(support.path, support.heading, support.snippets) for support in supports]
     assert found == [("main.md", "# Overview > ## Goals", ("RAG",)), ("plan.md", "Plan", ())]
+
+
+@pytest.mark.parametrize(
+    ("more", "must_cite"),
+    [
+        ({}, None),
+        ({"recency_conflict_rule": "cite_both"}, "all"),
+        ({"recency_conflict_rule": "acknowledge_both"}, "all"),
+        ({"recency_conflict_rule": "cite_newer"}, (1,)),
+        ({"recency_conflict_rule": "cite_newer", "gold_supports": []}, None),
+        ({"recency_conflict_rule": "cite_both", "answerable": False}, None),
+    ],
+    ids=str,
+)
+def test_the_rule_for_conflicts_says_what_must_be_cited(
+    tmp_path: Path, more: Json, must_cite: object
+) -> None:
+    files = {"eval-set.jsonl": jsonl({**CASE, "required_support_groups": [], **more})}
+    brought = bring(tmp_path, "helloworld", {**asked(OUTCOME), **files})
+    assert brought.queries()["q"].must_cite == must_cite
 
 
 @pytest.mark.parametrize("is_own_file", [True, False])

@@ -288,7 +288,7 @@ def test_fail_on_takes_only_the_words_it_knows(dirs: Directories) -> None:
     assert refusal(dirs, fail_on="retrieval,speed") == (
         "--kebab-fail-on knows no 'speed'; "
         "it takes retrieval, answer, refusal, citation, error, loss, attribution,"
-        " coverage, forbidden, rank_limit, miss, loss>N, none"
+        " coverage, forbidden, rank_limit, must_cite, miss, loss>N, none"
     )
 
 
