@@ -58,7 +58,8 @@ def _with_few_marks(run: re.Match[str]) -> str:
 
 def is_blank(text: str) -> bool:
     """Whether nothing of a text can be seen."""
-    return not text or text.isspace() or not text.translate(_UNSEEN).strip()
+    seen = text.lstrip()
+    return not seen or not (seen[0].isalnum() or text.translate(_UNSEEN).strip())
 
 
 def contains(text: str, wanted: str, *, any_case: bool = False) -> bool:
