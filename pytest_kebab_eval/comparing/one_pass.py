@@ -397,15 +397,14 @@ _Ranks = dict[str | None, int]
 
 
 def _is_same(a: QueryResult, b: QueryResult) -> bool:
-    """Whether the rankings are plainly the same."""
-    ids = [hit.chunk_id for hit in a.hits]
-    return (
-        ids == [hit.chunk_id for hit in b.hits]
-        and all(ids)
-        and [hit.rank for hit in a.hits] == [hit.rank for hit in b.hits]
-        and a.error is None
-        and b.error is None
-    )
+    """Whether the rankings are plainly the same: the same chunks, at ranks 1, 2, 3, …"""
+    hits, others = a.hits, b.hits
+    if a.error is not None or b.error is not None or len(hits) != len(others):
+        return False
+    if hits and (hits[-1].rank != len(hits) or others[-1].rank != len(others)):
+        return False
+    ids = [hit.chunk_id for hit in hits]
+    return ids == [hit.chunk_id for hit in others] and all(ids)
 
 
 def _ranks(result: QueryResult) -> _Ranks:

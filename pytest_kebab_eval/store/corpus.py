@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -227,16 +227,24 @@ class Corpus:
         """
         if not (self._columns >= _CHUNK_COLUMNS and self.documents.are_there):
             return None
-        own, others = set[str](), set[str]()
-        chunks, tokens = 0, Counter[float]()  # of few values, however many chunks there are
+        in_own, in_others, counts = set[object](), set[object](), Counter[object]()
+        is_own: dict[object, bool] = {}  # of few versions, as counts are of few values
         for doc_id, found, count in self._select("doc_id", "chunker_version", "token_estimate"):
-            is_own = version is None or text_or_none(found) in (version, None)
-            (own if is_own else others).add(text_or_none(doc_id) or "")
-            chunks += is_own
-            if is_own and isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER:
-                tokens[float(count)] += 1
-        if others and not own:
+            if found not in is_own:
+                is_own[found] = version is None or text_or_none(found) in (version, None)
+            if is_own[found]:
+                in_own.add(doc_id)
+                counts[count] += 1
+            else:
+                in_others.add(doc_id)
+        if in_others and not in_own:
             return None
+        own, others = ({text_or_none(doc_id) or "" for doc_id in ids} for ids in (in_own, in_others))
+        tokens = {
+            float(count): number
+            for count, number in counts.items()
+            if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
+        }
         doc_ids = [*chain.from_iterable(self.documents.by_path.values())]
         empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
         total = sum(tokens.values())
@@ -244,7 +252,7 @@ class Corpus:
         return IndexCoverage(
             documents=sum(doc_id in own for doc_id in doc_ids) + empty,
             documents_without_chunks=empty,
-            chunks=chunks,
+            chunks=counts.total(),
             tokens_min=min(tokens, default=None),
             tokens_mean=round(mean, 1) if tokens else None,
             tokens_p95=_at_rank(tokens, math.ceil(0.95 * total)) if tokens else None,
@@ -296,7 +304,8 @@ class Corpus:
         if known is None:
             own = (None, version) if version in self._versions else None
             doc_ids = self.documents.at(path)
-            self._locate(doc_ids)
+            if not self._all_located:
+                self._locate(doc_ids)
             chunks = chain.from_iterable(self._located.get(doc_id, ()) for doc_id in doc_ids)
             known = [place for chunk_version, place in chunks if own is None or chunk_version in own]
             self._cited[path, version] = known
@@ -369,7 +378,7 @@ class Documents:
 # -- columns -------------------------------------------------------------------------------------------
 
 
-def _at_rank(tally: Counter[float], rank: int) -> float:
+def _at_rank(tally: Mapping[float, int], rank: int) -> float:
     """The value at that place, from 1, of all values in order."""
     below = 0
     for value in sorted(tally):
