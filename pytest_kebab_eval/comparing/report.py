@@ -86,6 +86,14 @@ class CompareReport(Value, frozen=True, kw_only=True):
     replicates: ReplicateReport | msgspec.UnsetType = msgspec.UNSET  # where a side has several runs
     rates: tuple[QueryRates, ...] | msgspec.UnsetType = msgspec.UNSET  # of what flips there, or differs
 
+    snapshot_matches: bool | None = None  # where it was held against one
+
+    @property
+    def passed(self) -> bool:
+        """Whether all of the comparison did, whatever was selected of its items."""
+        failed = self.failed or self.unreadable or self.problems or self.snapshot_matches is False
+        return not failed and all(gate.passed for gate in self.gates)
+
     def count(self, kind: ComparisonKind) -> int:
         return sum(comparison.kind is kind for comparison in self.per_query)
 

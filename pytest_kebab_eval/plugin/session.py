@@ -29,11 +29,14 @@ from pytest_kebab_eval.plugin.items import (
     GoldenFile,
     QueryItem,
     gate_name,
+    is_snapshot_compared,
     query_name,
+    snapshot_path,
 )
 from pytest_kebab_eval.plugin.selection import Selection, UnrecordedTests
 from pytest_kebab_eval.plugin.terminal import TerminalSummary
 from pytest_kebab_eval.plugin.xdist import WorkerPayload, received_payload
+from pytest_kebab_eval.reports.as_json import is_snapshot_of
 from pytest_kebab_eval.reports.publishing import Published, publish
 from pytest_kebab_eval.reports.wording import counted
 from pytest_kebab_eval.settings import Settings, Sources, resolve
@@ -258,7 +261,10 @@ class EvaluationSource:
         return WorkerPayload(*known, self.evaluate()._replace(matcher=None), self._evidence)
 
     def publish(self, context: dict[str, Any]) -> Published:
-        return publish(self._settings, self.read_inputs(), self.evaluate(), context, self._briefs)
+        evaluation, matches = self.evaluate(), None
+        if self.has_baseline() and is_snapshot_compared(self._config, self._settings):
+            matches = is_snapshot_of(snapshot_path(self._settings.golden), evaluation.report)
+        return publish(self._settings, self.read_inputs(), evaluation, context, self._briefs, matches)
 
     def header_lines(self) -> Iterator[str]:
         """What is compared, for the header of the session."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ def report_json(report: CompareReport) -> Iterator[str]:
 
     The values of metrics have the shape of `aggregate_json`.
     """
-    fields = {name: getattr(report, name) for name in report.__struct_fields__}
+    fields = {"passed": report.passed} | {name: getattr(report, name) for name in report.__struct_fields__}
     return _json_parts(
         {
             name: nested(value) if isinstance(value, MetricValues) else value
@@ -61,6 +62,16 @@ def _metrics(names: Iterable[str], a: Mapping[str, Any], b: Mapping[str, Any]) -
 
 def _reviewed(query: Mapping[str, Any], verdict: str | None) -> dict[str, Any]:
     return {"query_id": query["query_id"], "verdict": verdict} | {key: query[key] for key in _REVIEWED}
+
+
+def is_snapshot_of(path: Path, report: CompareReport) -> bool:
+    """Whether a snapshot is there, and is that of a report."""
+    now = snapshot_of(report)
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    except (OSError, ValueError):
+        return False
+    return upgraded_snapshot(text, now) == format_json(now)
 
 
 def upgraded_snapshot(text: str, now: Mapping[str, Any]) -> str:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pytest_kebab_eval.comparing.evidence import QueryEvidence, unread_evidence
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.errors import DatabaseError, KebabEvalError, StoreError
@@ -40,6 +42,7 @@ class ReportSource(Value, frozen=True):
     report: CompareReport
     context: Context
     briefs: Briefs | None  # without them there is no HTML
+    snapshot_matches: bool | None = None  # where it was held against one
 
 
 class Published(Value, frozen=True):
@@ -55,6 +58,7 @@ def publish(
     evaluation: Evaluation,
     context: Context,
     briefs: Briefs | None = None,
+    snapshot_matches: bool | None = None,
 ) -> Published:
     """Store both aggregates and write the reports; `context` is what the templates are given.
 
@@ -63,7 +67,7 @@ def publish(
     published = Published([], [])
     with _step("the aggregates were not stored", published):
         _store(settings, evaluation, published)
-    source = ReportSource(settings, inputs, evaluation.report, context, briefs)
+    source = ReportSource(settings, inputs, evaluation.report, context, briefs, snapshot_matches)
     summary_file = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary_file:
         path = Path(summary_file)
@@ -131,7 +135,7 @@ def render(form: str, source: ReportSource, errors: list[str]) -> Iterable[str]:
     if form == "md":
         return [render_markdown(source.context)]
     if form == "json":
-        return report_json(source.report)
+        return report_json(msgspec.structs.replace(source.report, snapshot_matches=source.snapshot_matches))
     if form == "html" and source.briefs is not None:
         return _html(source, source.briefs, errors)
     raise ValueError(f"there is no report in the format {form}")

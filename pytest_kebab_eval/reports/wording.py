@@ -186,8 +186,7 @@ def _noisy(report: CompareReport, queries: str) -> str:
 
 def has_failed(report: CompareReport) -> bool:
     """Whether a query or a gate failed, or the comparison is not to be relied on."""
-    gate_failed = any(not gate.passed for gate in report.gates)
-    return bool(report.failed or report.unreadable or report.problems or gate_failed)
+    return not report.passed
 
 
 def verdict_effect(report: CompareReport) -> str:

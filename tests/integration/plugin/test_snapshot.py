@@ -199,3 +199,39 @@ def test_require_without_syrupy_is_wrong_use(project: Project) -> None:
     outcome = project.pytest("-p", "no:syrupy", "--kebab-snapshot=require")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(["ERROR: *syrupy*"])
+
+
+# -- in report.json --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "passed", "matches"),
+    [
+        ((), False, False),
+        (("-k", "q-001"), False, False),  # whatever was selected
+        (("--kebab-snapshot=off",), True, None),
+        (("--kebab-snapshot=off", "--kebab-gate=hit@1 >= 0.99", "-k", "q-001"), False, None),
+        (("--snapshot-update",), True, True),
+    ],
+    ids=str,
+)
+def test_report_json_says_whether_all_passed_the_snapshot_included(
+    project: Project, options: tuple[str, ...], passed: bool, matches: bool | None
+) -> None:
+    found = {"q-001": result("c1"), "q-002": result("x", "c2")}
+    project.make_database(A=found, B=found)
+    project.pytest("--snapshot-update")
+    assert project.report()["passed"] is True
+    text = snapshot(project).read_text("utf-8")
+    snapshot(project).write_text(text.replace('"b_hit_rank": 2', '"b_hit_rank": 1'), encoding="utf-8")
+    project.pytest(*options)
+    found_now = project.report()
+    assert (found_now["passed"], found_now["snapshot_matches"]) == (passed, matches)
+
+
+@pytest.mark.parametrize("mode", ["auto", "require"])
+def test_a_snapshot_that_is_missing_passes_unless_it_is_required(project: Project, mode: str) -> None:
+    project.make_database(A={"q-001": result("c1")}, B={"q-001": result("c1")})
+    project.write_golden({"id": "q-001", "expected_chunk_ids": ["c1"]})
+    project.pytest(f"--kebab-snapshot={mode}", "-k", "query")
+    assert project.report()["passed"] is (mode == "auto")
