@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
@@ -27,6 +28,8 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database, IndexCoverage, open_both
+from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text.folding import are_folded, fold_id, told_apart
 
 HITS_KNOWN = (10, 10)  # of a result of A, and of B: as many as are shown anywhere
 
@@ -137,7 +140,7 @@ class OpenRuns:
         found: dict[str, object] = {}
         for number, wanted in by_run.items():
             database, run = side[number]
-            found.update(database.rows(run.run_id, wanted))
+            found.update((fold_id(name), row) for name, row in database.rows(run.run_id, wanted))
         return found
 
     def evidence(
@@ -258,19 +261,42 @@ def side_by_side(cursors: Sequence[Iterator[QueryResult | Unreadable]]) -> Itera
 
 
 def _in_order(database: Database, run_id: str) -> Iterator[QueryResult | Unreadable]:
-    """The results of a run in the order of their ids, each of which is there once."""
+    """The results of a run in the order of their folded ids, each of which is there once."""
     ids = database.query_ids(run_id)
-    if all(one < other for one, other in pairwise(ids)):
+    names = ids if are_folded(ids) else [*map(fold_id, ids)]
+    if all(one < other for one, other in pairwise(names)):
         yield from database.results(run_id)
-        return
-    # Ids that are no text, or are there twice, which no table of kebab's has: all are held in memory.
-    found: dict[str, QueryResult | Unreadable] = {}
-    for result in database.results(run_id):
-        is_twice = result.query_id in found
-        found[result.query_id] = (
-            Unreadable(result.query_id, "the result is stored twice") if is_twice else result
-        )
-    yield from (found[query_id] for query_id in sorted(found))
+    elif names is not ids and all(one < other for one, other in pairwise(ids)):
+        yield from _by_key(database, run_id, zip(names, ids, strict=True))
+    else:  # ids that are no text, or are there twice, which no table of kebab's has: all are held in memory
+        found: dict[str, QueryResult | Unreadable] = {}
+        for result in database.results(run_id):
+            is_twice = result.query_id in found
+            found[result.query_id] = (
+                Unreadable(result.query_id, "the result is stored twice") if is_twice else result
+            )
+        yield from (found[query_id] for query_id in sorted(found))
+
+
+def _by_key(
+    database: Database, run_id: str, names: Iterable[tuple[str, str]]
+) -> Iterator[QueryResult | Unreadable]:
+    """The results of a run whose ids are in another order, or no longer distinct, once they are folded."""
+    written: defaultdict[str, list[str]] = defaultdict(list)
+    for name, as_written in names:
+        written[name].append(as_written)
+    order = sorted(written)
+    for first in range(0, len(order), TOGETHER):
+        some = order[first : first + TOGETHER]
+        found = database.results_of(run_id, [written[name][0] for name in some])
+        by_name = {result.query_id: result for result in found}
+        for name in some:
+            if len(written[name]) == 1:
+                yield by_name[name]
+            else:
+                one, other = told_apart(*written[name][:2])
+                reason = f"it is stored twice, as '{brief(one, 60)}' and as '{brief(other, 60)}'"
+                yield Unreadable(name, reason)
 
 
 # -- for those who read single results ---------------------------------------------------------------

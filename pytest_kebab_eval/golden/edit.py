@@ -12,6 +12,7 @@ import yaml
 
 from pytest_kebab_eval.golden.values import BYTE_ORDER_MARK, JsonReader, ParseError, entries_of
 from pytest_kebab_eval.golden.yaml_values import LOADER
+from pytest_kebab_eval.text.folding import fold_id
 
 SHARED = "has an anchor or an alias where something else would change with it; spell it out"
 UNREADABLE = "is written in a way that cannot be edited; write it anew by hand"
@@ -233,7 +234,7 @@ def _renamed_targets(targets: list[str | list[str]], new: NewIds) -> list[str | 
     seen, renamed_targets = set[str](), list[str | list[str]]()
     for target in targets:
         olds = target if isinstance(target, list) else [target]
-        all_names = dict.fromkeys(name for old in olds for name in new.get(old, (old,)))
+        all_names = dict.fromkeys(name for old in olds for name in new.get(fold_id(old), (old,)))
         names = [name for name in all_names if name not in seen]
         seen.update(names)
         if isinstance(target, list):
@@ -247,11 +248,11 @@ def _owners(gains: Mapping[str, float], new: NewIds) -> dict[str, str]:
     """For each new id, the old one whose gain it gets: the highest."""
     owners: dict[str, str] = {}
     for old, gain in gains.items():
-        for name in new.get(old, (old,)):
+        for name in new.get(fold_id(old), (old,)):
             if name not in owners or gain > gains[owners[name]]:
                 owners[name] = old
     return owners
 
 
 def _first(old: str, new: NewIds) -> str:
-    return new.get(old, (old,))[0]
+    return new.get(fold_id(old), (old,))[0]

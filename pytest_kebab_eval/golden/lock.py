@@ -11,6 +11,7 @@ from pytest_kebab_eval.errors import GoldenError
 from pytest_kebab_eval.golden.values import read_file
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.text import brief, shown_path
+from pytest_kebab_eval.text.folding import are_folded, fold_id
 
 
 class LockedChunk(Value, frozen=True):
@@ -62,10 +63,13 @@ def read_lock(path: Path) -> Lock | None:
     except OSError as error:
         raise GoldenError(f"cannot read the lock file {shown_path(path)}: {error.strerror}") from None
     try:
-        return msgspec.json.decode(data, type=Lock)
+        lock = msgspec.json.decode(data, type=Lock)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what = f"this is not a lock file: {brief(str(error), 120)}; fix it, or delete it to go without"
         raise GoldenError(f"{shown_path(path)}: {what}") from None
+    if are_folded(lock.chunks):
+        return lock
+    return Lock(lock.chunker_version, {fold_id(name): chunk for name, chunk in lock.chunks.items()})
 
 
 def render_lock(lock: Lock) -> str:

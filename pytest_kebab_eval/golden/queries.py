@@ -27,6 +27,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.spans import SPAN_FIELDS, extent
 from pytest_kebab_eval.text import brief, printable, similar
+from pytest_kebab_eval.text.folding import are_folded, fold_id, told_apart
 
 DERIVED = frozenset({"line", "alternatives", "doc_alternatives"})  # which nobody writes
 FIELDS = tuple(field for field in GoldenQuery.__struct_fields__ if field not in DERIVED)
@@ -41,7 +42,7 @@ class _Wrong(ValidationError):
 def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator[GoldenQuery]:
     """The entries that are valid queries; everything wrong with the others is added to `problems`."""
     first_of_group: dict[str, GoldenQuery] = {}
-    first_line: dict[str, int] = {}
+    first_entry: dict[str, Entry] = {}
     for number, entry in enumerate(entries, start=1):
         try:
             query = _read(number, entry, problems)
@@ -49,11 +50,14 @@ def check_entries(entries: Iterable[Entry], problems: list[Problem]) -> Iterator
             problems.append(Problem(entry.line, "this is nested too deeply"))
             continue
         query_id = query.id if query else _id_of(entry.value)
-        if query_id in first_line:
-            text = f"the id '{printable(query_id)}' is taken already, at line {first_line[query_id]}"
+        if query_id in first_entry:
+            first = first_entry[query_id]
+            written, other = told_apart(entry.value["id"], first.value["id"])
+            of_other = "" if written == other else f", as '{printable(other)}'"
+            text = f"the id '{printable(written)}' is taken already, at line {first.line}{of_other}"
             problems.append(Problem(entry.line, text))
         elif query_id is not None:
-            first_line[query_id] = entry.line
+            first_entry[query_id] = entry
         if query is None:
             continue
         if query.expected_doc_ids == () or not _MAY_CONTRADICT.isdisjoint(entry.value):
@@ -88,7 +92,7 @@ def _explain(number: int, entry: Entry, problems: list[Problem]) -> GoldenQuery 
 
 def _id_of(given: Any) -> str | None:
     query_id = given.get("id") if isinstance(given, dict) else None
-    return query_id if isinstance(query_id, str) else None
+    return fold_id(query_id) if isinstance(query_id, str) else None
 
 
 # -- an entry by the types of its fields -------------------------------------------------------------
@@ -97,6 +101,8 @@ _Alternatives = Annotated[Texts, Meta(min_length=1)]
 _Targets = tuple[Text | _Alternatives, ...]
 _TARGETS = {"expected_chunk_ids": "alternatives", "expected_doc_ids": "doc_alternatives"}
 _MAPPINGS = ("gold_supports", "expected_spans", "xfail")
+_IDS = frozenset({*_TARGETS, "id", "relevance", "forbidden_chunk_ids", "forbidden_doc_ids"})
+_IDS |= {"expected_texts", "expected_spans"}
 _LABELS = frozenset({"lang", "difficulty", "category"})  # which many share, and are kept in memory once
 _DISTINCT = frozenset({*_TARGETS, "forbidden_chunk_ids", "forbidden_doc_ids"})
 _STR = frozenset({str})
@@ -111,6 +117,8 @@ def _query(given: Any, line: int) -> GoldenQuery:
         raise ValidationError
     fields = {**given, "line": line}
     for name, value in given.items():
+        if name in _IDS:
+            value = fields[name] = _folded_ids(value)
         if type(value) is str:
             if value.isspace():
                 raise _Wrong(_BLANK)
@@ -126,6 +134,22 @@ def _query(given: Any, line: int) -> GoldenQuery:
         else:
             _keep(fields, name, value)
     return convert(fields, GoldenQuery)
+
+
+def _folded_ids(value: Any) -> Any:
+    """An id as it is compared, or what has ids in it: lists, the keys of mappings, spans."""
+    if isinstance(value, str):
+        return fold_id(value) or value
+    if isinstance(value, list):
+        return (
+            value if _STR.issuperset(map(type, value)) and are_folded(value) else [*map(_folded_ids, value)]
+        )
+    if isinstance(value, dict) and {"kind", "doc_id", "chunk_id"}.isdisjoint(value):
+        return {_folded_ids(name): member for name, member in value.items()}
+    if isinstance(value, dict):
+        is_id = {"doc_id", "chunk_id"}
+        return {name: _folded_ids(member) if name in is_id else member for name, member in value.items()}
+    return value
 
 
 def _keep(fields: dict[str, Any], name: str, value: Any) -> None:

@@ -19,6 +19,7 @@ from pytest_kebab_eval.open_runs import find_matcher, read_some
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
 from pytest_kebab_eval.store.database import decode_row
+from pytest_kebab_eval.text.folding import fold_id
 
 RETRIEVAL = "retrieval"
 _FEW = 4  # a run is read whole if a fourth of its results or more are asked for
@@ -159,7 +160,7 @@ class RunJudge:
         is_few = len(self._watched) * _FEW < database.result_count(run.run_id)
         missing = dict(self._watched)
         for query_id, result_json in database.rows(run.run_id, [*self._watched] if is_few else None):
-            for watch in missing.pop(query_id, ()):
+            for watch in missing.pop(fold_id(query_id), ()):
                 yield watch, self._sighting(opened, position, watch.check, (query_id, result_json))
         for watches in missing.values():
             for watch in watches:

@@ -16,7 +16,7 @@ from pytest_kebab_eval.limits import STORED_NUMBER
 from pytest_kebab_eval.model import Span, Value
 from pytest_kebab_eval.spans import Box, extent, extents, touches_any
 from pytest_kebab_eval.store.results import text_of
-from pytest_kebab_eval.text.folding import fold_path, is_same_path
+from pytest_kebab_eval.text.folding import fold_id, fold_path, is_same_path
 
 if TYPE_CHECKING:
     from pytest_kebab_eval.store.database import Database
@@ -147,7 +147,7 @@ class Corpus:
         for chunk_id, version in self._select_among(
             _TOGETHER, "chunk_id", "chunker_version", chunk_id=chunk_ids
         ):
-            yield text_or_none(chunk_id) or "", text_or_none(version)
+            yield _id(chunk_id) or "", text_or_none(version)
 
     def locate_ahead(self, chunk_ids: Collection[str]) -> None:
         """Read where chunks are that will be asked for, without their texts."""
@@ -155,7 +155,7 @@ class Corpus:
         found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in wanted}
         columns = ("chunk_id", "doc_id", "source_spans_json", "chunker_version")
         for chunk_id, *row in self._select_among(_TOGETHER, *columns, chunk_id=wanted):
-            found.setdefault(text_or_none(chunk_id) or "", []).append(_chunk(*row))
+            found.setdefault(_id(chunk_id) or "", []).append(_chunk(*row))
         self._chunks.update((chunk_id, tuple(chunks)) for chunk_id, chunks in found.items())
 
     def read_ahead(self, chunk_ids: Iterable[str]) -> None:
@@ -168,7 +168,7 @@ class Corpus:
             found: dict[str, list[Chunk]] = {chunk_id: [] for chunk_id in some}
             values: dict[str, dict[str | None, _Values]] = {chunk_id: {} for chunk_id in some}
             for row in self._select_among(_TEXTS_TOGETHER, *columns, chunk_id=some):
-                chunk_id, version, text = (text_or_none(row[place]) for place in (0, 2, 3))
+                chunk_id, version, text = _id(row[0]), text_or_none(row[2]), text_or_none(row[3])
                 found.setdefault(chunk_id or "", []).append(_chunk(row[1], row[5], row[2]))
                 values.setdefault(chunk_id or "", {}).setdefault(version, _Values(text, row[4], row[5]))
                 self._room -= len(text or "")
@@ -211,11 +211,11 @@ class Corpus:
     def passages(self) -> Iterator[tuple[str | None, tuple[str, ...], str | None]]:
         """Document, headings and text of every chunk, of whatever chunker."""
         for doc_id, headings, text in self._select("doc_id", "heading_path_json", "text"):
-            yield text_or_none(doc_id), _decoded(headings, _heading_lists), text_or_none(text) or None
+            yield _id(doc_id), _decoded(headings, _heading_lists), text_or_none(text) or None
 
     def chunk_ids_in(self, doc_ids: Container[str]) -> list[str]:
         rows = (
-            (text_or_none(chunk_id) or "", text_or_none(doc_id) or "")
+            (_id(chunk_id) or "", _id(doc_id) or "")
             for chunk_id, doc_id in self._select("chunk_id", "doc_id")
         )
         return [chunk_id for chunk_id, doc_id in rows if doc_id in doc_ids]
@@ -239,7 +239,7 @@ class Corpus:
                 in_others.add(doc_id)
         if in_others and not in_own:
             return None
-        own, others = ({text_or_none(doc_id) or "" for doc_id in ids} for ids in (in_own, in_others))
+        own, others = ({_id(doc_id) or "" for doc_id in ids} for ids in (in_own, in_others))
         tokens = {
             float(count): number
             for count, number in counts.items()
@@ -292,7 +292,7 @@ class Corpus:
     def _place(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for doc_id, version, spans in rows:
             placed = (text_or_none(version), extents_of(spans))
-            self._located.setdefault(text_or_none(doc_id) or "", []).append(placed)
+            self._located.setdefault(_id(doc_id) or "", []).append(placed)
 
     def resolves(self, citation: Span, version: str | None) -> bool:
         """Whether a chunk at the cited path overlaps the cited span; spans that cannot be compared do."""
@@ -336,7 +336,7 @@ class Documents:
         """Their ids, mostly one a path."""
         found = defaultdict(list)
         for path, doc_id in self._database.select("documents", "workspace_path", "doc_id"):
-            found[text_or_none(path) or ""].append(text_or_none(doc_id) or "")
+            found[text_or_none(path) or ""].append(_id(doc_id) or "")
         return {path: sorted(doc_ids) for path, doc_ids in found.items()}
 
     def at(self, path: str) -> Sequence[str]:
@@ -372,7 +372,7 @@ class Documents:
             self._paths.update(dict.fromkeys(some))
             found = self._database.select_among("documents", "doc_id", "workspace_path", doc_id=some)
             for doc_id, path in found:
-                self._paths[text_or_none(doc_id) or ""] = text_or_none(path)
+                self._paths[_id(doc_id) or ""] = text_or_none(path)
 
 
 # -- columns -------------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def _at_rank(tally: Mapping[float, int], rank: int) -> float:
 
 
 def _chunk(doc_id: object, spans: object, version: object) -> Chunk:
-    return Chunk(text_or_none(doc_id), extents_of(spans), text_or_none(version))
+    return Chunk(_id(doc_id), extents_of(spans), text_or_none(version))
 
 
 @lru_cache(maxsize=_DISTINCT, typed=True)
@@ -406,6 +406,11 @@ def _decoded(value: object, decoder: msgspec.json.Decoder[tuple[_T, ...]]) -> tu
         return decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()
+
+
+def _id(value: object) -> str | None:
+    """An id of a row as it is compared."""
+    return None if value is None else fold_id(text_of(value))
 
 
 def text_or_none(value: object) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +18,7 @@ from pytest_kebab_eval.store.address import Address, shown_address
 from pytest_kebab_eval.store.corpus import Corpus
 from pytest_kebab_eval.store.results import decode_result, text_of
 from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.folding import are_folded, decomposed, fold_id
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 
 EVAL_TABLES = ("eval_runs", "eval_query_results")
@@ -101,6 +102,7 @@ class Database:
         self._connection = connection
         self._errors = errors  # within it, an error of the store is a `DatabaseError`
         self._mask = mask
+        self._written: dict[str, Mapping[str, str]] = {}  # by run
 
     @property
     def name(self) -> str:
@@ -136,7 +138,9 @@ class Database:
         return self._connection.rows(statement, (self._among(values),), are_many=True)
 
     def _among(self, values: Sequence[str]) -> Any:
-        return self._connection.many([*filter(can_hold, values)])
+        """Values as one; also as systems write them that take letters and their accents apart."""
+        apart = [decomposed(value) for value in values if not value.isascii()]
+        return self._connection.many([*filter(can_hold, [*values, *apart])])
 
     def first(self, table: str, *columns: str, **equal: str) -> Row | None:
         """The first row that `select` gives; None if there is none."""
@@ -237,14 +241,22 @@ class Database:
         With ids only theirs, by their keys, in no certain order.
         """
         if query_ids is None:
-            found = self.result_rows(run_id)
-        else:
-            statement = (
-                "SELECT query_id, result_json FROM {schema}eval_query_results"
-                f" WHERE run_id = ? AND query_id {self._connection.AMONG}"
-            )
-            found = self._connection.rows(statement, (run_id, self._among(query_ids)), are_many=True)
-        return ((text_of(query_id), result_json) for query_id, result_json in found if query_id is not None)
+            yield from _texts(self.result_rows(run_id))
+            return
+        missing = {*query_ids}
+        for query_id, result_json in _texts(self._rows_of(run_id, query_ids)):
+            missing.difference_update((query_id, fold_id(query_id)))
+            yield query_id, result_json
+        written = self._written_ids(run_id) if missing else {}
+        if rest := [written[query_id] for query_id in missing if query_id in written]:
+            yield from _texts(self._rows_of(run_id, rest))
+
+    def _rows_of(self, run_id: str, query_ids: Sequence[str]) -> Iterable[Row]:
+        statement = (
+            "SELECT query_id, result_json FROM {schema}eval_query_results"
+            f" WHERE run_id = ? AND query_id {self._connection.AMONG}"
+        )
+        return self._connection.rows(statement, (run_id, self._among(query_ids)), are_many=True)
 
     def query_ids(self, run_id: str) -> list[str]:
         """The ids of a run's results, in the order of their bytes."""
@@ -269,10 +281,18 @@ class Database:
         """The run's results of these queries, by one statement, in no certain order."""
         return (decode_row(query_id, row) for query_id, row in self.rows(run_id, query_ids))
 
+    def _written_ids(self, run_id: str) -> Mapping[str, str]:
+        """How the ids of a run's results are written that `fold_id` changes."""
+        known = self._written.get(run_id)
+        if known is None:
+            ids = self.query_ids(run_id)
+            changed = () if are_folded(ids) else ((fold_id(name), name) for name in ids)
+            known = self._written[run_id] = {folded: name for folded, name in changed if folded != name}
+        return known
+
     def result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """One result of a run; None if the run has none for the query."""
-        row = self.first("eval_query_results", "result_json", run_id=run_id, query_id=query_id)
-        return None if row is None else decode_row(query_id, row[0])
+        return next(self.results_of(run_id, [query_id]), None)
 
     def read_result(self, run_id: str, query_id: str) -> QueryResult | Unreadable | None:
         """`result` for callers outside the block that opened the database: a `DatabaseError` if it fails."""
@@ -299,6 +319,10 @@ class Database:
                 return False
             count += len(few)
         return count == self.result_count(run_id)
+
+
+def _texts(rows: Iterable[Row]) -> Iterator[tuple[str, object]]:
+    return ((text_of(query_id), result_json) for query_id, result_json in rows if query_id is not None)
 
 
 def can_hold(text: str) -> bool:

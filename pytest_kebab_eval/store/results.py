@@ -10,6 +10,7 @@ import msgspec
 from pytest_kebab_eval.limits import CITED_PAIRS
 from pytest_kebab_eval.model import Amount, QueryResult, Unreadable
 from pytest_kebab_eval.text import brief
+from pytest_kebab_eval.text.folding import are_folded, fold_id, told_apart
 
 _decoder = msgspec.json.Decoder(QueryResult)
 _FIRST_RANKS = list(range(1, 101))  # as ranks nearly always are
@@ -21,7 +22,8 @@ def text_of(value: object) -> str:
 
 
 def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadable:
-    """A stored result, its hits in rank order; it may leave out the query id, which the row has."""
+    """A stored result, hits in rank order, ids folded; it may leave out the query id, which the row has."""
+    query_id = fold_id(query_id)
     if not isinstance(result_json, bytes):
         what = "NULL" if result_json is None else f"a {type(result_json).__name__}"
         return Unreadable(query_id, f"result_json is not text but {what}")
@@ -29,6 +31,8 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
         result = _decoder.decode(result_json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _decode_errored(query_id, result_json) or Unreadable(query_id, brief(str(error), 200))
+    if not _has_plain_ids(result):
+        result = _with_folded_ids(result)
     hits = result.hits
     ranks = [hit.rank for hit in hits]
     if ranks != _FIRST_RANKS[: len(ranks)] and not all(map(lt, ranks, ranks[1:])):
@@ -43,9 +47,30 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
             )
     if hits is result.hits and query_id == result.query_id:
         return result
-    if result.query_id not in (query_id, ""):
+    if fold_id(result.query_id) not in (query_id, ""):
         return _of_another_query(query_id, result.query_id)
     return msgspec.structs.replace(result, hits=hits, query_id=query_id)
+
+
+def _has_plain_ids(result: QueryResult) -> bool:
+    """Whether the ids of hits and citations are plainly as they are compared; nearly always they are."""
+    cited = result.answer.citations if result.answer else ()
+    return are_folded([f"{hit.chunk_id}{hit.doc_id}" for hit in result.hits]) and are_folded(
+        [source.chunk_id or "" for source in cited]
+    )
+
+
+def _with_folded_ids(result: QueryResult) -> QueryResult:
+    replace, answer = msgspec.structs.replace, result.answer
+    hits = [replace(hit, chunk_id=_folded(hit.chunk_id), doc_id=_folded(hit.doc_id)) for hit in result.hits]
+    if answer and answer.citations:
+        cited = [replace(source, chunk_id=_folded(source.chunk_id)) for source in answer.citations]
+        answer = replace(answer, citations=tuple(cited))
+    return replace(result, hits=tuple(hits), answer=answer)
+
+
+def _folded(name: str | None) -> str | None:
+    return None if name is None else fold_id(name)
 
 
 class _Errored(msgspec.Struct):
@@ -61,6 +86,7 @@ _errored_decoder = msgspec.json.Decoder(_Errored)
 
 
 def _of_another_query(query_id: str, named: str) -> Unreadable:
+    _, named = told_apart(query_id, named)
     what = f"its query_id is '{brief(named, 60)}', so that it is the result of another query"
     return Unreadable(query_id, f"{what}; record it again")
 
@@ -71,6 +97,6 @@ def _decode_errored(query_id: str, result_json: bytes) -> QueryResult | Unreadab
         stored = _errored_decoder.decode(result_json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if isinstance(stored.query_id, str) and stored.query_id not in (query_id, ""):
+    if isinstance(stored.query_id, str) and fold_id(stored.query_id) not in (query_id, ""):
         return _of_another_query(query_id, stored.query_id)
     return QueryResult(query_id=query_id, hits=(), error=stored.error, elapsed_ms=stored.elapsed_ms)

@@ -130,6 +130,11 @@ def are_folded(names: Iterable[str]) -> bool:
     return joined.isascii() and " " not in joined and (joined.isprintable() or not joined)
 
 
+def decomposed(name: str) -> str:
+    """An id in Unicode's form NFD."""
+    return unicodedata.normalize("NFD", _LONG_RUN.sub(_with_few_marks, name))
+
+
 def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", _LONG_RUN.sub(_with_few_marks, text))
 

@@ -113,9 +113,7 @@ def test_a_broken_lock_file_stops_the_golden_set(tmp_path: Path) -> None:
         Lock(),
         Lock("v1"),
         Lock(None, {"c1": LockedChunk()}),
-        Lock(
-            'v"1\n', {"질문 \u2028": LockedChunk("d", (Span("line", start=3, end=9), Span("page", page=2)))}
-        ),
+        Lock('v"1\n', {"질\u2028문": LockedChunk("d", (Span("line", start=3, end=9), Span("page", page=2)))}),
         Lock("v1", {"c1": LockedChunk("d", (Span("region", x=0.5, y=1, w=2.25, h=3),))}),
     ],
 )
