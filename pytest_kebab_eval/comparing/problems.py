@@ -16,6 +16,7 @@ from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import Hit, MatchMode, Value
 from pytest_kebab_eval.text import brief, first_of, shown_path
+from pytest_kebab_eval.text.folding import told_apart
 
 _HARDLY_ANY = 0.1
 _NAMES_SHOWN = 5
@@ -346,8 +347,10 @@ class _TargetCheck:
         targets = self._targets(query_id)
         runs = [run] if run else [run for run in self._sides if query_id in run.missed]
         hits = runs[-1].stored.hits(query_id)
-        found = f" and found '{brief(_id_of(hits[0], targets, runs[-1]), 60)}'" if hits else ""
-        return f"query '{brief(query_id, 40)}' expects '{brief(targets.ids[0], 60)}'{found}"
+        own = _id_of(hits[0], targets, runs[-1]) if hits else ""
+        expected, own = told_apart(targets.ids[0], own)
+        found = f" and found '{brief(own, 60)}'" if hits else ""
+        return f"query '{brief(query_id, 40)}' expects '{brief(expected, 60)}'{found}"
 
 
 def _id_of(hit: Hit, targets: Targets, run: JudgedSide) -> str:

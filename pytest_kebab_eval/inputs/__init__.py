@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.gate_grammar import Gate, overlap_metric, parse_gate
+from pytest_kebab_eval.comparing.rules import SHORTEST_CLAIM, counted_claims
 from pytest_kebab_eval.errors import ChunkerError, GateError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs.sides import (
@@ -20,7 +21,7 @@ from pytest_kebab_eval.metrics import Metric, all_metrics, all_names, custom_met
 from pytest_kebab_eval.model import GoldenQuery, MatchMode, QueryResult, Run
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import Database
-from pytest_kebab_eval.text import printable
+from pytest_kebab_eval.text import first_of, printable
 
 
 class Inputs(NamedTuple):
@@ -107,6 +108,7 @@ def inputs_of(settings: Settings, task: Task) -> Inputs:
             *b.warnings,
             *_unknown_ids(sides, mode),
             *_forbidden_ids(golden, mode),
+            *_short_claims(golden),
             *_outdated(golden, [*((a, run) for run in runs_a), *((b, run) for run in runs_b)]),
             *check_alike(runs_a, "the runs of A"),
             *check_alike(runs_b, "the runs of B"),
@@ -156,6 +158,15 @@ def _unknown_ids(sides: NamedSides, mode: MatchMode) -> Iterator[str]:
     versions = {run.chunker_version for run in (*sides.runs_a, *sides.runs_b)}
     if sides.runs_a and mode is MatchMode.FALLBACK and len(versions) == 1:
         yield "the golden file's chunk ids are of another chunker than both runs, so places are compared"
+
+
+def _short_claims(golden: GoldenSet) -> Iterator[str]:
+    short = [query.id for query in golden.queries if query.claims and not counted_claims(query)]
+    if short:
+        yield (
+            f"the claims of {first_of(short, 3, 40)} are ignored, all of them shorter than {SHORTEST_CLAIM}"
+            " characters, so that no answer can lose one; make them longer, or use must_contain"
+        )
 
 
 def _forbidden_ids(golden: GoldenSet, mode: MatchMode) -> Iterator[str]:

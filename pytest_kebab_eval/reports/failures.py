@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 
 from pytest_kebab_eval.comparing.checks import ANSWER_CHECKS, MUST_CITE
 from pytest_kebab_eval.comparing.evidence import (
@@ -33,7 +33,7 @@ from pytest_kebab_eval.model import (
 )
 from pytest_kebab_eval.reports.wording import CAUSES, counted, failed_queries, review_command
 from pytest_kebab_eval.text import first_of, printable
-from pytest_kebab_eval.text.folding import is_blank
+from pytest_kebab_eval.text.folding import is_blank, lookalike, prints_like, told_apart
 
 _NOT_FOUND = "not found"
 _TARGETS_SHOWN = 3
@@ -152,6 +152,10 @@ class FailedQuery(Value, frozen=True):
             return
         if self.comparison.lost != self.evidence.expected:  # else it is what stands above
             yield Fact("lost", self._names(self.comparison.lost[:_RULES_SHOWN]))
+        for target, hit in product(self.comparison.lost, self.evidence.b.hits if self.evidence.b else ()):
+            if hit.chunk_id and prints_like(hit.chunk_id, target):
+                wanted, found = told_apart(target, hit.chunk_id)
+                yield Fact("alike", [Foreign(wanted, 60, "'"), " is not ", Foreign(found, 60, "'")])
         instead = self.instead()
         if instead:
             yield Fact("instead", self.hit_words(instead))
@@ -196,7 +200,10 @@ class FailedQuery(Value, frozen=True):
             return
         if "answer" in checks:
             for rule in broken_rules(self.query, answer.text)[:_RULES_SHOWN]:
-                yield Fact("rule", [f"{rule.words} ", Foreign(rule.text, 40, "'")])
+                like = None if rule.is_forbidden else lookalike(answer.text, rule.text)
+                text, found = told_apart(rule.text, like or "")
+                instead: Words = [" but says ", Foreign(found, 60, "'")] if like else []
+                yield Fact("rule", [f"{rule.words} ", Foreign(text, 40, "'"), *instead])
         if not checks.isdisjoint(("citation", MUST_CITE.name)):
             if before is not None:
                 yield Fact("cites A", self._citations(before, self.evidence.cited_a))

@@ -165,6 +165,13 @@ def told_apart(text: str, other: str) -> tuple[str, str]:
     return (_escaped(text), _escaped(other)) if prints_like(text, other) else (text, other)
 
 
+def lookalike(text: str, wanted: str) -> str | None:
+    """What a text has in place of something that is wanted, and looks like it."""
+    at = text.translate(_LOOKS).find(wanted.translate(_LOOKS))
+    found = text[at : at + len(wanted)]
+    return found if at >= 0 and found != wanted else None
+
+
 def _escaped(text: str) -> str:
     escaped = text.encode("unicode_escape").decode("ascii")
     inside = escaped.strip(" ")

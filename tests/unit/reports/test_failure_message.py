@@ -39,6 +39,12 @@ def message(directory: Path, b: Json, said: str = "yes", headings: tuple[str, st
     return explain(query, evaluation.verdicts[query.id], comparison, shown, "golden.yaml:1")
 
 
+def test_what_prints_alike_is_shown_escaped(tmp_path: Path) -> None:
+    shown = message(tmp_path, result("c1", "\u04412", answer=answer("y\u0435s")))
+    assert "lacks 'yes' but says 'y\\u0435s'" in shown
+    assert "'c2' is not '\\u04412'" in shown
+
+
 def instead(text: str) -> list[str]:
     return [row.split()[1].removesuffix(".md") for row in text.splitlines() if row.startswith("  instead ")]
 
