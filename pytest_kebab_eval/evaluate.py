@@ -16,7 +16,7 @@ from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.samples import sides_of
-from pytest_kebab_eval.comparing.totals import compare_totals, count_comparison
+from pytest_kebab_eval.comparing.totals import compare_totals, count_comparison, judge_warnings
 from pytest_kebab_eval.comparing.unlike_runs import unlike_warnings
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.golden import GoldenSet
@@ -67,7 +67,11 @@ def evaluate(
         verdicts = judge_queries(golden, per_query, QueryVerdicts(seen, decisions, rules, today))
         accepted = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
         problems = find_problems(Comparison(seen, decisions, stored), accepted)
-        warnings = (*inputs.warnings, *unlike_warnings(seen, sides, stored, inputs.gates, per_query))
+        warnings = (
+            *inputs.warnings,
+            *judge_warnings(totals),
+            *unlike_warnings(seen, sides, stored, inputs.gates, per_query),
+        )
         found = Findings(seen, sides, decisions, noise, per_query, totals, gates, verdicts, problems)
         report = make_report(found, rules, runs.indexes(), warnings)
     aggregates = run_aggregates(sides, totals)

@@ -136,6 +136,10 @@ class Judge(Judgment, frozen=True):
     prompt_version: str | None = None
     temperature: float | str | None = None
     second: Judgment | None = None
+    tokens: Amount | None = None
+    supported_claims: Any = None  # shown, not judged, as what the judge was given
+    unsupported_claims: Any = None
+    input: Any = None
 
 
 class QueryResult(Value, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -257,6 +257,7 @@ def compare_totals(
         paired_a = aggregate(a, pairs, sides.map_depth)
         deltas = differences(paired_a, aggregate(b, pairs, sides.map_depth))
     not_comparable = _judge_changes(sides)
+    deltas, unpaired = (_without(found, not_comparable) for found in (deltas, unpaired))
     paired = Paired(
         queries=sum(len(group.rows) for group in sides.paired()),
         errored_a=aggregate_a.failed_queries,
@@ -340,7 +341,8 @@ def _significances(
 
 # -- judges --------------------------------------------------------------------------------------------
 
-_JUDGED = ("judge_groundedness", "judge_correctness")
+_JUDGED = ("judge_groundedness", "judge_correctness", "judge_disagreement_rate")
+_MOST_DISAGREEMENT = 0.2
 
 
 def _judge_changes(sides: Sides) -> dict[str, str]:
@@ -350,6 +352,28 @@ def _judge_changes(sides: Sides) -> dict[str, str]:
         return {}
     reason = f"not comparable, since the judge changed: A {_named(a)}, B {_named(b)}"
     return dict.fromkeys(_JUDGED, reason)
+
+
+def _without(deltas: MetricValues, names: Collection[str]) -> MetricValues:
+    """The deltas, those of these metrics null: they are of nothing."""
+    if not names:
+        return deltas
+    values = deltas.values | dict.fromkeys(names)
+    slices = {part: found | dict.fromkeys(found.keys() & names) for part, found in deltas.slices.items()}
+    return msgspec.structs.replace(deltas, values=values, slices=slices)
+
+
+def judge_warnings(totals: Totals) -> Iterator[str]:
+    """Runs whose two judgments of a query differ too often."""
+    for letter, found in (("A", totals.aggregate_a), ("B", totals.aggregate_b)):
+        rate = found.value("judge_disagreement_rate") if found else None
+        if found and rate is not None and rate > _MOST_DISAGREEMENT:
+            twice = found.counts["judge_disagreement_rate"]
+            yield (
+                f"run {letter} was judged twice for {twice} {'query' if twice == 1 else 'queries'}, and the"
+                f" two judgments differ by more than 1 in {100 * rate:.0f} % of them (more than"
+                f" {100 * _MOST_DISAGREEMENT:.0f} %): its judge scores are not to be relied on"
+            )
 
 
 def _named(judges: Iterable[JudgeIdentity]) -> str:

@@ -57,6 +57,7 @@ class _Score(msgspec.Struct):
 
 class _Cost(msgspec.Struct):
     judge_cost_usd: float | None = None
+    judge_tokens: float | None = None
 
 
 class _Latency(msgspec.Struct):
@@ -197,6 +198,7 @@ def _judge(result: _Result, config: Json) -> Json:
         temperature=temperature if isinstance(temperature, (int, float)) else None,
         unsupported_claims=list(groundedness.unsupported_claims or ()),
         supported_claims=list(groundedness.supported_claims or ()),
+        tokens=result.cost.judge_tokens if result.cost else None,
     )
 
 

@@ -238,6 +238,11 @@ def prompt_tokens(judged: Judged) -> float | None:
     return answer.usage.prompt_tokens if answer and answer.usage else None
 
 
+@_total("judge_tokens", judged_queries, "tokens of judges in all")
+def judge_tokens(judged: Judged) -> float | None:
+    return judged.result.judge.tokens if judged.result.judge else None
+
+
 @_total("completion_tokens", with_usage, "completion tokens in all")
 def completion_tokens(judged: Judged) -> float | None:
     answer = judged.result.answer

@@ -19,6 +19,7 @@ from pytest_kebab_eval.model import (
     ComparisonKind,
     GoldenQuery,
     Hit,
+    Judge,
     QueryComparison,
     QueryResult,
     Value,
@@ -299,7 +300,20 @@ def _result(query: GoldenQuery, shown: _ResultShown, passages: _PassagesShown) -
         details["answer"] = _answer(query, result.answer, shown.citations_resolve)
     if result.judge is not None:
         details["judge"] = [result.judge.groundedness, result.judge.correctness]
+        details["judged"] = list(_judged(result.judge))
     return details
+
+
+def _judged(judge: Judge) -> Iterator[tuple[str, str]]:
+    """What a judge said of claims, and what it was given."""
+    for words, value in (
+        ("unsupported", judge.unsupported_claims),
+        ("supported", judge.supported_claims),
+        ("judge's input", judge.input),
+    ):
+        if value:
+            is_list = isinstance(value, list) and all(isinstance(claim, str) for claim in value)
+            yield words, short_any("; ".join(value) if is_list else value, TEXT_SHOWN)
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -265,6 +265,7 @@
     if (result.error) node.append(el("p", "no-ok", `✗ ${result.error[0]}`, cutNote(result.error[1])));
     node.append(hits(letter, all, query));
     if (result.more > 0) node.append(el("p", "muted small", `${number(result.more)} more not shown`));
+    for (const [words, text] of result.judged ?? []) node.append(el("p", "muted small", `${words}: ${text}`));
     return node;
   }
 

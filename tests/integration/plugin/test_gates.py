@@ -181,7 +181,7 @@ def test_a_delta_of_scores_by_another_judge_fails_its_gate_and_is_marked_in_the_
     outcome.assert_outcomes(passed=3, failed=1)
     outcome.stdout.fnmatch_lines(["FAILED *gate[[]delta judge_groundedness >= 0] - *not comparable*"])
     reasons = project.report()["not_comparable"]
-    assert set(reasons) == {"judge_groundedness", "judge_correctness"}
+    assert {"judge_groundedness", "judge_correctness"} <= set(reasons)
     assert all("m1" in reason and "m2" in reason for reason in reasons.values())
 
 

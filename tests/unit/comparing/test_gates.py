@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.errors import GateError
-from tests.builders import Json, answer, hit, result
+from tests.builders import Json, answer, deltas_of, hit, result
 from tests.unit.comparing.conftest import C1, gated, hits, judged
 
 # -- what is judged --------------------------------------------------------------------------------
@@ -242,7 +242,11 @@ def scores(groundedness: float, **judge: Any) -> Json:
 def test_scores_of_another_judge_are_not_comparable(tmp_path: Path, changed: Json) -> None:
     gates = ["delta judge_groundedness >= -5", "delta judge_correctness == 0", "judge_groundedness >= 4"]
     report = gated(tmp_path, {"q1": C1}, {"q1": scores(3)}, {"q1": scores(4, **changed)}, *gates)
-    assert set(report.not_comparable) == {"judge_groundedness", "judge_correctness"}
+    assert set(report.not_comparable) == {
+        f"judge_{n}" for n in ("groundedness", "correctness", "disagreement_rate")
+    }
+    assert all(deltas_of(report).values[name] is None for name in report.not_comparable)
+    assert [gate.value for gate in report.gates] == [None, None, 4]
     assert [gate.passed for gate in report.gates] == [False, False, True]
     for gate in report.gates[:2]:
         assert "not comparable" in gate.reason
@@ -308,3 +312,23 @@ def test_between_two_identical_runs_nothing_is_significant(tmp_path: Path) -> No
     for name, found in report.significance.items():
         assert (found.up, found.down, found.p) == (0, 0, 1.0), name
         assert found.verdict == "may be chance", name
+
+
+@pytest.mark.parametrize(("disagreeing", "is_warned"), [(2, False), (3, True), (0, False)])
+def test_judgments_that_differ_too_often_are_warned_of(
+    tmp_path: Path, disagreeing: int, is_warned: bool
+) -> None:
+    twice = {
+        f"q{n}": scores(4, second={"groundedness": 1 if n < disagreeing else 4, "correctness": 4})
+        for n in range(10)
+    }
+    report = gated(tmp_path, dict.fromkeys(twice, C1), dict.fromkeys(twice, scores(4)), twice)
+    warned = [text for text in report.warnings if "two judgments differ" in text]
+    assert ["run B was judged twice for 10 queries" in text for text in warned] == [True] * is_warned
+
+
+def test_tokens_of_judges_are_summed_and_compared_whoever_judged(tmp_path: Path) -> None:
+    a, b = ({"q1": scores(3, tokens=tokens, model=model)} for tokens, model in ((100, "m1"), (150, "m2")))
+    report = gated(tmp_path, {"q1": C1}, a, b, "delta judge_tokens <= 20")
+    assert (report.aggregate_b.values["judge_tokens"], deltas_of(report).values["judge_tokens"]) == (150, 50)
+    assert not report.gates[0].passed

@@ -65,6 +65,7 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
         "latency_p95_ms:retrieval",
         "cost_usd",
         "prompt_tokens",
+        "judge_tokens",
         "completion_tokens",
     ],
 )

@@ -214,3 +214,13 @@ def test_a_run_that_is_judged_alone_shows_what_failed(tmp_path: Path) -> None:
     entry = FINDS_C1 | {"forbidden_chunk_ids": ["c2"]}
     page = rendered(tmp_path, [entry], a=None, b={"q1": result("c1", "c2")})
     assert (page.rows[0]["lost"], page.rows[0]["checks"]) == (1, ["forbidden"])
+
+
+def test_what_a_judge_said_of_claims_is_shown(tmp_path: Path) -> None:
+    judge = {"groundedness": 2, "supported_claims": ["Open at nine.", "Free."], "unsupported_claims": []}
+    b = {"q1": result("x", judge=judge | {"input": {"question": "?"}})}
+    page = rendered(tmp_path, [FINDS_C1], a={"q1": result("c1")}, b=b)
+    assert page.details()["b"]["judged"] == [
+        ["supported", "Open at nine.; Free."],
+        ["judge's input", '{"question":"?"}'],
+    ]
