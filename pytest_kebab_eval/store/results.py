@@ -54,10 +54,11 @@ def decode_result(query_id: str, result_json: object) -> QueryResult | Unreadabl
 
 def _has_plain_ids(result: QueryResult) -> bool:
     """Whether the ids of hits and citations are plainly as they are compared; nearly always they are."""
-    cited = result.answer.citations if result.answer else ()
-    return are_folded([f"{hit.chunk_id}{hit.doc_id}" for hit in result.hits]) and are_folded(
-        [source.chunk_id or "" for source in cited]
-    )
+    hits = result.hits
+    if result.answer and not are_folded([cited.chunk_id or "" for cited in result.answer.citations]):
+        return False
+    names = [hit.chunk_id for hit in hits] + [hit.doc_id for hit in hits]
+    return are_folded(names if all(names) else filter(None, names))  # type: ignore[arg-type]
 
 
 def _with_folded_ids(result: QueryResult) -> QueryResult:

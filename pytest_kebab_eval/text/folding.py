@@ -72,10 +72,14 @@ def contains(text: str, wanted: str, *, any_case: bool = False) -> bool:
     folded = fold_text(wanted)
     if not folded:
         return False
+    if any_case:
+        folded, text = folded.casefold(), text.casefold()
+    if text.isascii() and "*" not in text and "`" not in text and folded.split(" ", 1)[0] not in text:
+        return False  # each word stands in such a text as it is folded: most are not looked at further
     before, after = wanted[:1] == " ", wanted[-1:] == " "
     said = fold_text(text)
     if any_case:
-        folded, said = folded.casefold(), said.casefold()
+        said = said.casefold()
     if not (before or after):
         return folded in said
     return f"{' ' * before}{folded}{' ' * after}" in f" {said} "
@@ -127,7 +131,7 @@ def fold_id(name: str) -> str:
 def are_folded(names: Iterable[str]) -> bool:
     """Whether ids are plainly as `fold_id` gives them; it costs next to nothing where all are ASCII."""
     joined = "".join(names)
-    return joined.isascii() and " " not in joined and (joined.isprintable() or not joined)
+    return joined.isascii() and " " not in joined and "\n" not in joined and "\t" not in joined
 
 
 def decomposed(name: str) -> str:
