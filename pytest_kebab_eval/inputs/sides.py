@@ -10,10 +10,19 @@ from pytest_kebab_eval.comparing.configurations import config_changes
 from pytest_kebab_eval.errors import NoDatabase, NoSuchRun, RunNameError
 from pytest_kebab_eval.model import Run
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, check_suite, find_runs, is_latest, is_newer, open_database
+from pytest_kebab_eval.store import (
+    Database,
+    check_suite,
+    find_runs,
+    is_latest,
+    is_newer,
+    open_database,
+    shown_address,
+)
 from pytest_kebab_eval.store.run_names import TAG, shown_tags, similar_tag
 from pytest_kebab_eval.text import brief, printable
 
+NO_BASELINE = "there is no baseline"  # begins a warning that the headline has, too
 _NAME_ANOTHER = (
     "name the baseline by its id, or tag it: kebab-eval tag RUN baseline, and --kebab-run-a tag:baseline"
 )
@@ -40,7 +49,8 @@ def find_sides(stack: ExitStack, settings: Settings) -> NamedSides:
     """Find the runs; where A is not there yet, and need not be, there is a warning instead."""
     b = stack.enter_context(open_database(settings.db_b, settings.mask))
     runs_b = _in_order(find_runs(b, settings.run_b, settings.suite or _suite_for_b(settings)))
-    alone = NamedSides(b, (), b, runs_b)
+    old = tuple(_check_checkout(settings.run_b, runs_b))
+    alone = NamedSides(b, (), b, runs_b, old)
     if settings.run_a is None:
         return alone
     same = settings.db_a == settings.db_b
@@ -49,8 +59,8 @@ def find_sides(stack: ExitStack, settings: Settings) -> NamedSides:
         sides = alone._replace(a=a, runs_a=_find_a(a, settings, runs_b[0].suite))
         _refuse_shared(settings, sides)
     except (NoDatabase, NoSuchRun) as error:
-        return alone._replace(warnings=(_no_baseline(settings, error, runs_b),))
-    return sides._replace(warnings=tuple(_check_baseline(settings.run_a, sides.runs_a, runs_b)))
+        return alone._replace(warnings=(*old, _no_baseline(settings, error, runs_b)))
+    return sides._replace(warnings=(*old, *_check_baseline(settings.run_a, sides.runs_a, runs_b)))
 
 
 def find_baseline(settings: Settings, run_b: Run) -> Baseline:
@@ -89,6 +99,21 @@ def _suite_for_b(settings: Settings) -> str | None:
 def _in_order(runs: Iterable[Run]) -> tuple[Run, ...]:
     """In one order, so that the order in which they are named changes nothing."""
     return tuple(sorted(runs, key=lambda run: run.run_id))
+
+
+def _check_checkout(name: str, runs_b: Sequence[Run]) -> Iterator[str]:
+    """A warning where B is the latest run, and that is of another commit than the one checked out."""
+    recorded = runs_b[0].commit_hash
+    if not recorded or not is_latest(name) or "~" in name:
+        return
+    from pytest_kebab_eval.store.working_tree import working_tree
+
+    here = working_tree().commit
+    if here and not here.startswith(recorded.lower()):
+        yield (
+            f"run B, '{brief(name)}', is '{brief(runs_b[0].run_id)}' and was recorded at commit"
+            f" {brief(recorded[:12])}, while {here[:12]} is checked out; was the new code recorded?"
+        )
 
 
 # -- whether A can be the baseline of B ------------------------------------------------------------
@@ -165,8 +190,9 @@ def _no_baseline(settings: Settings, error: NoDatabase | NoSuchRun, runs_b: Sequ
         hint = "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone"
         raise type(error)(f"run A: {error}\n{hint}") from None
     why = f": {str(error).partition(';')[0]}" if isinstance(error, NoDatabase) else ""
+    where = f" in {shown_address(settings.db_a)}" if not why else ""
     return (
-        f"there is no baseline '{printable(settings.run_a or '')}' yet{there}, so run B is judged alone{why}"
+        f"{NO_BASELINE} '{printable(settings.run_a or '')}'{where} yet{there}, so run B is judged alone{why}"
     )
 
 

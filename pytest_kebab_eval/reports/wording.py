@@ -12,6 +12,7 @@ from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.replicates import CheckRates, ReplicateReport, unseen_flip
 from pytest_kebab_eval.comparing.report import CompareReport
 from pytest_kebab_eval.comparing.significance import ALPHA, mid_p
+from pytest_kebab_eval.inputs.sides import NO_BASELINE
 from pytest_kebab_eval.model import ComparisonKind, MatchMode, QueryComparison
 from pytest_kebab_eval.reports.rows import summary_rows
 from pytest_kebab_eval.text import first_of
@@ -45,6 +46,10 @@ NAMES_SHOWN = 3
 def headline(report: CompareReport) -> str:
     """The comparison in one sentence, and what else went wrong."""
     sentences = [_main_sentence(report)]
+    if report.run_a is None:
+        sentences += [
+            f"{text[0].upper()}{text[1:]}." for text in report.warnings if text.startswith(NO_BASELINE)
+        ]
     if report.tolerated:
         checks, count = _by_check(report, report.tolerated), len(report.tolerated)
         lost = f"lost what does not fail {'it' if count == 1 else 'them'} here ({checks})"

@@ -131,7 +131,8 @@ def test_b_is_judged_alone_where_it_is_the_first_run(first: Project, a: str) -> 
     outcome = first.pytest(PASS, a=a)
     outcome.assert_outcomes(passed=2)  # nothing errored
     assert outcome.ret == pytest.ExitCode.OK
-    outcome.stdout.fnmatch_lines([f"*warning: there is no baseline '{a}' yet, so run B is judged alone"])
+    missing = f"here is no baseline '{a}' in kebab.sqlite yet, so run B is judged alone"
+    outcome.stdout.fnmatch_lines([f"*warning: t{missing}", f"*queries*. T{missing}."])  # and in the headline
     report = first.report()
     assert (report["run_a"], report["aggregate_a"], report["deltas"]) == (None, None, None)
     assert aggregate_of(first.database, "B")["mrr"] == 0.5
@@ -140,6 +141,7 @@ def test_b_is_judged_alone_where_it_is_the_first_run(first: Project, a: str) -> 
 def test_b_is_judged_alone_where_there_is_no_database_of_baselines(project: Project) -> None:
     outcome = project.pytest(PASS, "--kebab-db-a=none.sqlite")
     outcome.assert_outcomes(passed=2)
+    outcome.stdout.fnmatch_lines(["*. There is no baseline 'A' yet, *: there is no database none.sqlite*."])
     assert project.report()["run_a"] is None
     assert not (project.path / "none.sqlite").exists()
 

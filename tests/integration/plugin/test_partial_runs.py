@@ -101,7 +101,9 @@ def test_where_there_are_partial_runs_alone_there_is_no_baseline_yet(three: Proj
     three.database.unlink()
     record(three.pytester, "-k", "sunday")
     outcome = three.pytest("--kebab-if-no-baseline=pass", a="latest", b="new")
-    outcome.stdout.fnmatch_lines(["*warning: there is no baseline 'latest' yet, so run B is judged alone"])
+    outcome.stdout.fnmatch_lines(
+        ["*warning: there is no baseline 'latest' in kebab.sqlite yet, so run B is judged alone"]
+    )
     outcome = three.pytest(a="latest", b="new")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(

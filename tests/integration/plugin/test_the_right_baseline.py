@@ -49,7 +49,9 @@ def test_latest_twice_with_one_run_is_no_baseline(project: Project) -> None:
     assert "if there is no baseline yet, --kebab-if-no-baseline=pass judges run B alone" in said
     outcome = project.pytest("--kebab-if-no-baseline=pass", a="latest", b="latest")
     assert outcome.ret == 0
-    outcome.stdout.fnmatch_lines(["*warning: there is no baseline 'latest' yet, so run B is judged alone"])
+    outcome.stdout.fnmatch_lines(
+        ["*warning: there is no baseline 'latest' in kebab.sqlite yet, so run B is judged alone"]
+    )
 
 
 def test_a_run_that_was_copied_is_the_same_run(project: Project) -> None:
@@ -167,7 +169,7 @@ def test_the_second_push_of_the_first_branch_has_no_baseline_yet(project: Projec
     outcome = project.pytest("--kebab-if-no-baseline=pass", a="latest@main", b="two")
     assert outcome.ret == 0
     outcome.stdout.fnmatch_lines(
-        ["*warning: there is no baseline 'latest@main' yet, so run B is judged alone"]
+        ["*warning: there is no baseline 'latest@main' in kebab.sqlite yet, so run B is judged alone"]
     )
 
 
