@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_kebab_eval.comparing.aggregates import aggregate_json
 from pytest_kebab_eval.comparing.checks import ALWAYS, checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide
@@ -17,7 +19,7 @@ from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates,
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.samples import sides_of
 from pytest_kebab_eval.comparing.totals import compare_totals, count_comparison, judge_warnings
-from pytest_kebab_eval.comparing.unlike_runs import unlike_warnings
+from pytest_kebab_eval.comparing.unlike_runs import reused_ids, unlike_warnings
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs, find_inputs
@@ -54,6 +56,8 @@ def evaluate(
     with open_runs(settings, inputs) as runs:
         seen = runs.one_pass(inputs, [settings.compare_k], observer)
         seen.read(runs.side_by_side())  # every result is judged in all runs, and dropped
+        reused = reused_ids(seen, runs.stored({}))
+        rules = msgspec.structs.replace(rules, compares_texts=not (reused and reused.is_problem))
         decisions, noise = decide(seen.groups, rules, runs_a=len(runs.a), runs_b=len(runs.b))
         shown = shown_runs(decisions)
         if observer:
@@ -66,7 +70,7 @@ def evaluate(
         gates = judge_gates(inputs.gates, totals, sides)
         verdicts = judge_queries(golden, per_query, QueryVerdicts(seen, decisions, rules, today))
         accepted = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
-        problems = find_problems(Comparison(seen, decisions, stored), accepted)
+        problems = find_problems(Comparison(seen, decisions, stored, reused), accepted)
         warnings = (
             *inputs.warnings,
             *judge_warnings(totals),

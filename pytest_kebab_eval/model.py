@@ -215,6 +215,7 @@ class ExpectedSpan(Value, frozen=True):
 # What may be lost and accepted; an error, a missing result or a forbidden hit may not.
 AcceptableCheck = Literal[
     "retrieval",
+    "text",
     "answer",
     "refusal",
     "citation",
@@ -375,6 +376,11 @@ class QueryComparison(Value, frozen=True):
     required: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET  # of the checks, by the golden file
     forbidden: tuple[ForbiddenHit, ...] | msgspec.UnsetType = msgspec.UNSET  # in the top hits of B
     wrong: tuple[str, ...] = ()  # what B gets wrong, whatever A had
+
+    @property
+    def is_reworded(self) -> bool:
+        """Whether run A was asked another question, and the golden file was edited since."""
+        return self.kind is ComparisonKind.NEW and (self.note or "").startswith("reworded")
 
     @property
     def is_partial_loss(self) -> bool:

@@ -12,6 +12,7 @@ from operator import attrgetter
 from pytest_kebab_eval.comparing.evidence import JudgedResult, QueryEvidence, TargetPassages
 from pytest_kebab_eval.comparing.facts import IndexReader, Row, Stored, distinct_hits, with_index
 from pytest_kebab_eval.comparing.one_pass import Observer, OnePass, SeenRun
+from pytest_kebab_eval.comparing.passage_texts import PassageTexts
 from pytest_kebab_eval.comparing.stored import TOGETHER, StoredSide, StoredSides, decoded
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.inputs import Inputs
@@ -77,6 +78,15 @@ class OpenRuns:
             Passages(side[0][0].corpus, side[0][1].chunker_version) if side else Passages() for side in runs
         )
 
+    @cached_property
+    def _texts(self) -> PassageTexts | None:
+        """What the texts of passages are held against; None where run B is judged alone."""
+        if not self.a:
+            return None
+        database, run = self.a[0]
+        own_index = database is not self.b[0][0]
+        return PassageTexts(self.matcher, self.golden.lock, run.chunker_version, own_index=own_index)
+
     def one_pass(
         self, inputs: Inputs, overlaps: Iterable[int] = (), observer: Observer | None = None
     ) -> OnePass:
@@ -92,6 +102,7 @@ class OpenRuns:
             (*inputs.overlaps, *overlaps),
             self._cutoff,
             observer,
+            self._texts,
         )
 
     def side_by_side(self) -> Iterator[Row]:
@@ -101,7 +112,7 @@ class OpenRuns:
         readers = {
             database: None
             if database.corpus.is_empty
-            else IndexReader(database.corpus, self.matcher, self._queries, len(self._queries))
+            else IndexReader(database.corpus, self.matcher, self._queries, len(self._queries), self._texts)
             for database, _ in opened
         }
         rows = side_by_side([_in_order(database, run.run_id) for database, run in opened])

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pytest_kebab_eval import load_golden_set
 from pytest_kebab_eval.files import creating, write_whole
 
 HERE = Path(__file__).parent
@@ -228,12 +229,17 @@ def _insert_run(
         "INSERT INTO eval_runs VALUES (?, 'notes', ?, '{}', NULL, ?)",
         (run_id, json.dumps(config), f"2026-03-0{day}T08:00:00Z"),
     )
+    is_indexed = config["chunker_version"] == CONFIG["chunker_version"]  # else the hits have their texts
+    questions = {query.id: query.query for query in load_golden_set(HERE / Path(GOLDEN).name).queries}
     for query_id, (hit_ids, answer) in results.items():
         result = {
             "query_id": query_id,
-            "query": query_id.replace("-", " "),
+            "query": questions.get(query_id, ""),
             "mode": "hybrid",
-            "hits_top_k": [_hit(rank, name, chunks[name]) for rank, name in enumerate(hit_ids, 1)],
+            "hits_top_k": [
+                _hit(rank, name, chunks[name]) | ({} if is_indexed else {"text": chunks[name]["text"]})
+                for rank, name in enumerate(hit_ids, 1)
+            ],
             "answer": _answer(answer, chunks),
             "elapsed_ms": 40 + 3 * len(hit_ids),
             "error": None,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_kebab_eval.comparing.asked import OTHER
 from pytest_kebab_eval.comparing.several_runs import Tally
 from pytest_kebab_eval.text import brief, first_of
 
@@ -127,6 +128,10 @@ def _lost_targets(lost: LostCheck) -> str:
     return f"lost {first_of(lost.comparison.lost, 2, 50)}, at rank {lost.comparison.a_hit_rank} in A"
 
 
+def _lost_texts(lost: LostCheck) -> str:
+    return f"the text of {first_of(lost.comparison.lost, 2, 50) or 'what it found'} is gone"
+
+
 def _lost_in_part(lost: LostCheck) -> str:
     comparison, said = lost.comparison, []
     if comparison.b_hit_rank is not None:
@@ -207,9 +212,11 @@ ABSENT = Check(
     is_required=lambda facts, all_of_all: True,
 )
 RETRIEVAL = Check("retrieval", "found", _is_found, _lost_targets, is_required=_requires_all)
+TEXT = Check("text", "kept its text", lambda facts, k: facts.keeps_texts(k), _lost_texts)
 CHECKS = (
     RETRIEVAL,
     Check("retrieval", "had hits", _has_hits, _lost_targets),
+    TEXT,
     Check("answer", "kept its rules", lambda facts, k: facts.keeps_rules, _lost_answer),
     Check("answer", "contained a claim", _has_claim, _lost_answer),
     Check("answer", "answered", _is_answered, _lost_answer),
@@ -244,6 +251,21 @@ LOSS = Check(
     lambda facts, k: None,
     lambda lost: f"it ranks worse, {lost.comparison.a_hit_rank}→{lost.comparison.b_hit_rank}",
     by_default=False,
+)
+
+
+# Of both sides, however they did: `asked` says how what they were asked compares.
+OTHER_QUESTION = Check(
+    OTHER,
+    "asked the golden question",
+    lambda facts, k: not facts.asked,
+    lambda lost: (
+        f"run B was asked '{brief(lost.b.asked or '', 60)}', which is not the question of the golden file;"
+        " record it again"
+    ),
+    needs_a=False,
+    by_default=False,
+    is_required=lambda facts, all_of_all: True,
 )
 
 
@@ -284,13 +306,13 @@ CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MUST_CITE, MISS)
 ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
 ALWAYS = frozenset({ABSENT.name})  # what fails a query whatever `--kebab-fail-on` says
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in ALL_CHECKS if check.by_default))
-ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, "error"))
+ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, TEXT.name, "error"))
 OTHER_CHECKS = tuple(
     dict.fromkeys(
         check.name for check in (LOSS, *ALL_CHECKS) if not check.by_default and check.name not in ALWAYS
     )
 )
-SENTENCES = {check.name: check.sentence for check in ALL_CHECKS}
+SENTENCES = {check.name: check.sentence for check in (*ALL_CHECKS, OTHER_QUESTION)}
 
 
 def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:

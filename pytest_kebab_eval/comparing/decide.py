@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pytest_kebab_eval.comparing.asked import OTHER, REWORDED
 from pytest_kebab_eval.comparing.checks import (
     ABSENT,
     ALL_CHECKS,
@@ -17,7 +18,9 @@ from pytest_kebab_eval.comparing.checks import (
     CHECKS_OF_B,
     COVERAGE,
     LOSS,
+    OTHER_QUESTION,
     RETRIEVAL,
+    TEXT,
     Check,
     rank_tally,
     rank_within,
@@ -44,6 +47,7 @@ class Rules(Value, frozen=True):
     accepted: frozenset[str]  # queries whose loss is expected: no evidence of another's
     loss_over: int  # a worse rank fails only if it is worse by more than this
     require_all: bool  # of queries whose golden entry does not say
+    compares_texts: bool = True  # false: ids were given to other texts, which is told once
 
 
 class QueryRates(Value, frozen=True):
@@ -99,10 +103,16 @@ class Decision(Value, frozen=True):
     lost: tuple[Check, ...]
     shown: tuple[int, int]  # the numbers of the runs of A and B that are shown
     rates: tuple[QueryRates, ...] = ()  # of what flips or differs, where a side has several runs
+    is_reworded: bool = False  # A was asked another question, which is not compared
 
     @property
     def a(self) -> Facts | None:
-        """How the queries did in the run of A that is shown."""
+        """How the queries did in the run of A that is shown, as far as that is compared."""
+        return None if self.is_reworded else self.stored_a
+
+    @property
+    def stored_a(self) -> Facts | None:
+        """The same, whatever was asked."""
         return self.group.a[self.shown[0]] if self.group.a else None
 
     @property
@@ -128,12 +138,13 @@ def decide(
     groups: Sequence[Group], rules: Rules, *, runs_a: int, runs_b: int
 ) -> tuple[list[Decision], SessionNoise]:
     """Decide over all queries together, then for those that did alike; without run A, B is judged alone."""
-    counter = _Counter(rules.compare_k)
-    tallies = [counter.tallies(group) for group in groups]
+    counter = _Counter(rules)
+    tallies = {id(group): counter.tallies(group) for group in groups if not group.is_reworded}
     several = runs_a > 1 or runs_b > 1
-    noise = _noise_of(groups, counter, tallies, rules) if runs_a and several else SessionNoise()
+    compared = [group for group in groups if id(group) in tallies]
+    noise = _noise_of(compared, counter, [*tallies.values()], rules) if runs_a and several else SessionNoise()
     decider = _Decider(rules, noise, alone=not runs_a, several=several)
-    return [*map(decider.decide, groups, tallies)], noise
+    return [decider.decide(group, tallies.get(id(group), {})) for group in groups], noise
 
 
 def _noise_of(
@@ -181,8 +192,9 @@ def _can_fail(check: Check, groups: Iterable[Group], rules: Rules) -> bool:
 class _Counter:
     """Counts how often groups pass each check; what is the same for many groups is found once."""
 
-    def __init__(self, k: int) -> None:
-        self._k = k
+    def __init__(self, rules: Rules) -> None:
+        self._k = rules.compare_k
+        self._ignored = () if rules.compares_texts else (TEXT,)
         self._tallies: dict[tuple[AllOutcomes, AllOutcomes], dict[Check, Tally]] = {}
 
     def tallies(self, group: Group) -> Mapping[Check, Tally]:
@@ -239,7 +251,7 @@ class _Counter:
         return tuple([_WITHOUT_RESULT if facts is None else self._passed(facts) for facts in in_runs])
 
     def _passed(self, facts: Facts) -> tuple[bool | None, ...]:
-        return tuple([check.passes(facts, self._k) for check in CHECKS])
+        return tuple([None if check in self._ignored else check.passes(facts, self._k) for check in CHECKS])
 
 
 def _tallies(a: AllOutcomes, b: AllOutcomes) -> Iterable[tuple[Check, Tally]]:
@@ -277,7 +289,12 @@ class _Decider:
 
     def decide(self, group: Group, tallies: Mapping[Check, Tally]) -> Decision:
         compared = tuple(check for check in tallies if self._is_sure(self._noise.lost, check, tallies[check]))
-        lost = (*compared, *(check for check in CHECKS_OF_B if self._is_broken(check, group.b)))
+        asked = group.asked
+        lost = (
+            *((OTHER_QUESTION,) if asked == OTHER else ()),
+            *compared,
+            *(check for check in CHECKS_OF_B if self._is_broken(check, group.b)),
+        )
         shown = (
             _shown(group.a, compared, self._k, passes=True),
             _shown(group.b, lost, self._k, passes=False),
@@ -287,12 +304,13 @@ class _Decider:
             found = rank_within(a, self._k) is not None
             became = ComparisonKind.REGRESSION if found else ComparisonKind.DRAW
             return Decision(group, None if self._alone else became, tallies, (ABSENT,), shown)
-        if not any(group.a):
+        is_reworded = asked == REWORDED
+        if is_reworded or not any(group.a):
             of_one_run = tuple(
                 check for check in CHECKS if b and not check.needs_a and check.passes(b, self._k) is False
             )
             kind = None if self._alone else ComparisonKind.NEW
-            return Decision(group, kind, tallies, (*of_one_run, *lost), shown)
+            return Decision(group, kind, tallies, (*of_one_run, *lost), shown, (), is_reworded)
         return Decision(
             group, self._kind(lost, tallies), tallies, lost, shown, tuple(self._rates(lost, tallies))
         )

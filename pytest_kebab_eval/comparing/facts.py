@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from pytest_kebab_eval.comparing.asked import GOLDEN, question_asked
+from pytest_kebab_eval.comparing.passage_texts import PassageTexts
 from pytest_kebab_eval.comparing.rules import broken_rules, counted_claims, made_claims
 from pytest_kebab_eval.matching.citations import CitationCheck, check_citations, uncited
 from pytest_kebab_eval.matching.locations import Passages, has_document
 from pytest_kebab_eval.matching.strategies import Ranking, first_of_each, text_for_answer
 from pytest_kebab_eval.matching.targets import Matcher, Targets
-from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts
+from pytest_kebab_eval.metrics import AnswerFacts, Containment, Facts, TargetFacts, TextStates
 from pytest_kebab_eval.model import (
     Answer,
     GoldenQuery,
@@ -25,6 +27,7 @@ from pytest_kebab_eval.model import (
 from pytest_kebab_eval.store import Corpus
 from pytest_kebab_eval.text.folding import contains, is_blank
 
+Look = Callable[[Sequence[Hit], Ranking, Passages], TextStates]  # at the passages that a run found
 _Ranks = tuple[int | None, ...]
 _NO_DOCUMENTS: tuple[_Ranks, _Ranks] = ((), ())
 
@@ -59,6 +62,7 @@ class QueryJudge:
         passages: Passages,
         *,
         is_golden: bool,
+        texts: Look | None = None,
     ) -> Facts:
         """What is known of the query in a run; one that errored found and answered nothing."""
         errored = result.error is not None
@@ -86,6 +90,8 @@ class QueryJudge:
             _containment(expected, hits, passages) if expected is not None else None,
             tuple([hit.rank for hit in hits if targets.forbidden.has(hit)]) if targets.forbidden else None,
             _wrong_ranks(query, hits, ranking) if query.relevance and not self._across_chunkers else (),
+            question_asked(query, result) if is_golden else GOLDEN,
+            texts(hits, ranking, passages) if texts and ranking.correct else (),
         )
 
 
@@ -163,11 +169,18 @@ class IndexReader:
     """Reads what judging results will ask an index for, in few statements: each is a round trip."""
 
     def __init__(
-        self, corpus: Corpus, matcher: Matcher, queries: Mapping[str, GoldenQuery], count: int
+        self,
+        corpus: Corpus,
+        matcher: Matcher,
+        queries: Mapping[str, GoldenQuery],
+        count: int,
+        texts: PassageTexts | None = None,
     ) -> None:
         self._corpus, self._matcher, self._queries = corpus, matcher, queries
         self._is_exact = matcher.mode is MatchMode.EXACT
         self._knows_cited: bool | None = None
+        self._texts = texts
+        self.reads_found = texts is not None and texts.own_index  # texts of what is found are compared
         self._count = count  # of the results that are read in all
         self._located: set[str] = set()  # chunks whose place is asked for, and those whose text may be
         self._read: set[str] = set()
@@ -192,6 +205,10 @@ class IndexReader:
             return
         if query.gold_supports or query.expected_answer is not None:
             self._read |= {hit.chunk_id for hit in result.hits if hit.chunk_id and hit.text is None}
+        elif self._is_exact and (self.reads_found or (self._texts and self._texts.may_be_written(query))):
+            expected = query.relevance or query.expected_chunk_ids
+            found = [hit for hit in result.hits if hit.text is None and hit.chunk_id in expected]
+            self._read |= {hit.chunk_id for hit in found if hit.chunk_id}
         if not self._is_exact or query.expected_spans:
             targets = self._matcher.targets(query)
             near = (hit for hit in result.hits if hit.doc_id in targets.doc_ids or not has_document(hit))
@@ -220,8 +237,10 @@ def with_index(rows: Iterable[Row], readers: Sequence[IndexReader | None]) -> It
         return
     waiting: list[Row] = []
     for query_id, results in rows:
+        has_texts = any(isinstance(result, QueryResult) and _has_text(result) for result in results)
         for reader, result in zip(readers, results, strict=True):
             if reader is not None and isinstance(result, QueryResult):
+                reader.reads_found = reader.reads_found or has_texts
                 reader.add(result)
         if waiting or any(asked):
             waiting.append((query_id, results))
@@ -231,6 +250,10 @@ def with_index(rows: Iterable[Row], readers: Sequence[IndexReader | None]) -> It
             yield query_id, results
         del results  # so that the next ones are decoded into the same memory
     yield from _read_for(waiting, asked)
+
+
+def _has_text(result: QueryResult) -> bool:
+    return bool(result.hits) and result.hits[0].text is not None
 
 
 def _read_for(waiting: list[Row], readers: Iterable[IndexReader]) -> Iterator[Row]:

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from pytest_kebab_eval.comparing.asked import REWORDED, compare_questions
 from pytest_kebab_eval.comparing.facts import QueryJudge, Stored, with_first_of_repeated
+from pytest_kebab_eval.comparing.passage_texts import PassageTexts
 from pytest_kebab_eval.comparing.slices import slices_by_query
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.locations import Passages
@@ -52,6 +54,21 @@ class Group(NamedTuple):
     @property
     def in_b(self) -> bool:
         return any(facts is not None for facts in self.b)
+
+    @property
+    def asked(self) -> str | None:
+        """What becomes of these queries by what was asked; None where that was the golden question."""
+        return compare_questions(self.a, self.b)
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether both sides have them, as the answer to one question."""
+        return self.in_a and self.in_b and not self.is_reworded
+
+    @property
+    def is_reworded(self) -> bool:
+        """Whether A alone was asked another question."""
+        return self.asked == REWORDED
 
 
 class SeenRun:
@@ -130,6 +147,7 @@ class OnePass:
         overlaps: Iterable[int] = (),
         cutoff: int = 5,
         observer: Observer | None = None,
+        texts: PassageTexts | None = None,
     ) -> None:
         self.golden, self.matcher, self.runs = golden, matcher, runs
         self.fingerprint = golden.fingerprint  # before there is much else in memory
@@ -145,6 +163,7 @@ class OnePass:
         self._columns = [_Columns(self.metrics, golden) for _ in runs]
         self._groups: defaultdict[tuple[Any, ...], array[int]] = defaultdict(lambda: array("q"))
         self._observer = observer
+        self._texts = texts
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -184,7 +203,9 @@ class OnePass:
             if self._observer is not None and is_golden:
                 self._observer.add(number, query_id, result, known.ranking.correct)
         self._groups[(is_golden, self.slices.get(query_id, _NO_SLICES), *numbers)].append(row)
-        if is_golden and self.count_a:
+        a, b = facts[: self.count_a], facts[self.count_a :]
+        is_reworded = _asked_otherwise(a) and compare_questions(a, b) == REWORDED
+        if is_golden and self.count_a and not is_reworded:
             self.overlaps.add(row, query_id, results[: self.count_a], results[self.count_a :])
 
     def _judged(
@@ -197,10 +218,19 @@ class OnePass:
         while True:
             targets = self.matcher.targets(query)
             wanted = self._judge.wanted(query, targets)
+            known = self._texts.of(query, targets) if self._texts and is_golden else None
             facts = [
                 None
                 if result is None
-                else self._judge.facts(query, targets, wanted, result, run.passages, is_golden=is_golden)
+                else self._judge.facts(
+                    query,
+                    targets,
+                    wanted,
+                    result,
+                    run.passages,
+                    is_golden=is_golden,
+                    texts=None if known is None else known.in_a if run.side == "a" else known.in_b,
+                )
                 for run, result in zip(self.runs, results, strict=True)
             ]
             if self.matcher.mode is MatchMode.EXACT:
@@ -254,6 +284,10 @@ class OnePass:
     def column(self, run: int, metric: Metric) -> Column | None:
         """A metric that is of results, by row; None if nothing was measured of it in the run."""
         return self._columns[run].finished(metric, len(self.ids))
+
+
+def _asked_otherwise(in_runs: Iterable[Facts | None]) -> bool:
+    return any(facts is not None and facts.asked for facts in in_runs)
 
 
 Compute = Callable[[Judged], "float | None"]

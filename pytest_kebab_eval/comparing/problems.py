@@ -6,11 +6,18 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_kebab_eval.comparing.asked import BOTH_OTHER, OTHER, REWORDED
 from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.one_pass import OnePass, SeenRun
 from pytest_kebab_eval.comparing.queries import has_chunk_targets, matched_by
 from pytest_kebab_eval.comparing.stored import StoredSide, StoredSides
-from pytest_kebab_eval.comparing.unlike_runs import FEW_QUERIES, broken_runs, ids_without_hits, reused_ids
+from pytest_kebab_eval.comparing.unlike_runs import (
+    FEW_QUERIES,
+    ReusedIds,
+    broken_runs,
+    changed_texts,
+    ids_without_hits,
+)
 from pytest_kebab_eval.golden import GoldenSet
 from pytest_kebab_eval.matching.targets import Targets
 from pytest_kebab_eval.metrics import Facts
@@ -22,6 +29,7 @@ _HARDLY_ANY = 0.1
 _NAMES_SHOWN = 5
 _LOOKED_AT = 100  # queries whose results are read again to find an example
 _LEAST_COMPARED = 0.5  # of the golden queries that B has
+_MOST_ASKED_OTHERWISE = 0.2  # of the queries that B has
 _MOST_BY_DOCUMENT = 0.2  # of the queries with chunk-level targets
 
 
@@ -47,7 +55,7 @@ class JudgedSide:
     ) -> None:
         self.letter, self.runs, self.stored = letter.upper(), runs, stored
         self.name = ",".join(run.name for run in runs)
-        shown = ((decision, decision.a if letter == "a" else decision.b) for decision in decisions)
+        shown = ((decision, decision.stored_a if letter == "a" else decision.b) for decision in decisions)
         self.facts = [(facts, decision.group.query_ids) for decision, facts in shown if facts is not None]
         searched = [found for found in self.facts if _is_searched(found[0])]
         self.searched = sum(len(ids) for _, ids in searched)  # queries that expect something and got hits
@@ -65,6 +73,7 @@ class Comparison(NamedTuple):
     seen: OnePass
     decisions: Sequence[Decision]
     stored: StoredSides
+    reused: ReusedIds | None  # ids that mean another text in B than in A
 
     @property
     def golden(self) -> GoldenSet:
@@ -97,8 +106,13 @@ def find_problems(compared: Comparison, accepted: Accepted) -> Problems:
     if not problems and has_a:
         few = _few_compared(compared.decisions, sides[0].name)
         (warnings if accepted.few_compared else problems).extend(few)
-    if reused := reused_ids(compared.seen, compared.stored):
-        (problems if reused[0] else warnings).append(reused[1])
+    asked, many = _other_questions(compared.decisions)
+    (problems if many and not accepted.few_compared else warnings).extend(asked)
+    warnings += _both_other(compared.decisions)
+    if reused := compared.reused:
+        (problems if reused.is_problem else warnings).append(reused.said)
+    if not (reused and reused.is_problem):
+        warnings += changed_texts(compared.seen)
     if not problems and (empty := _empty_baseline(sides)):
         (warnings if empty[0] else problems).append(empty[1])
     coarse, is_most = _by_document_alone(compared, sides)
@@ -220,6 +234,44 @@ def _few_compared(decisions: Iterable[Decision], name_a: str) -> Iterator[str]:
             f"only {compared} of the {queries} golden queries that run B has can be compared, since run"
             f" {name_a} has no result for the others, or an error; record the baseline again with this golden"
             " file, or name another"
+        )
+
+
+def _asked(decisions: Iterable[Decision], *how: str) -> list[str]:
+    """The queries whose questions compare so."""
+    return sorted(
+        query_id
+        for decision in decisions
+        if decision.group.asked in how
+        for query_id in decision.group.query_ids
+    )
+
+
+def _other_questions(decisions: Sequence[Decision]) -> tuple[list[str], bool]:
+    """A sentence on queries that were not asked as the golden file has them, where these are many."""
+    other, reworded = _asked(decisions, OTHER), _asked(decisions, REWORDED)
+    queries = sum(len(decision.group.query_ids) for decision in decisions if decision.group.in_b)
+    count = len(other) + len(reworded)
+    if count < FEW_QUERIES or count <= _MOST_ASKED_OTHERWISE * queries:
+        return [], False
+    named = [f"in run B {len(other)}, such as '{brief(other[0], 40)}'"] if other else []
+    named += [f"in run A alone {len(reworded)}, such as '{brief(reworded[0], 40)}'"] if reworded else []
+    said = (
+        f"{count} of {queries} queries were asked another question than the golden file has"
+        f" ({'; '.join(named)}), so that they cannot be compared: is it the golden file of these runs? Record"
+        " what was asked otherwise again"
+    )
+    return [said], True
+
+
+def _both_other(decisions: Iterable[Decision]) -> Iterator[str]:
+    """Queries that are compared although nobody asked what the golden file has."""
+    both = _asked(decisions, BOTH_OTHER)
+    if both:
+        was = "query was" if len(both) == 1 else "queries were"
+        yield (
+            f"{len(both)} {was} asked another question than the golden file has, as far as known the same in"
+            f" A and B, such as '{brief(both[0], 40)}': what is compared is the question as it was asked"
         )
 
 

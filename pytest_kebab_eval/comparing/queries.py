@@ -9,10 +9,12 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_kebab_eval.comparing.aggregates import rounded
+from pytest_kebab_eval.comparing.asked import OTHER
 from pytest_kebab_eval.comparing.checks import (
     COVERAGE,
     FORBIDDEN,
     LOSS,
+    TEXT,
     Check,
     expected_ranks,
     forbidden_words,
@@ -98,7 +100,7 @@ class _Comparer(NamedTuple):
         finds_the_same = _finds_the_same(a, b)
         found = _Found(cause)
         for query_id in decision.group.query_ids:
-            if not finds_the_same:
+            if not finds_the_same or TEXT in decision.lost:
                 found = self._found(query_id, a, b, cause)
             forbidden = self._forbidden(query_id) if FORBIDDEN in decision.lost else ()
             overlap = self.seen.overlaps.of(query_id, self.k)
@@ -122,7 +124,7 @@ class _Comparer(NamedTuple):
 
     def _notes(self, decision: Decision, cause: str | None) -> Iterator[str]:
         if decision.kind is ComparisonKind.NEW:
-            yield "no baseline"
+            yield "reworded" if decision.is_reworded else "no baseline"
         elif decision.kind not in (None, ComparisonKind.DRAW):
             yield from rank_notes(decision.a, decision.b, self.k, cause)
             yield from self.change_notes
@@ -144,7 +146,8 @@ class _Comparer(NamedTuple):
         in_part = rank_within(a, self.k) is not None and rank_within(b, self.k) is not None
         names = (*targets.ids, *(targets.documents if in_part else ()))
         in_a, in_b = self._found_of(len(names), a), self._found_of(len(names), b)
-        lost, gained = ({names[place] for place in places} for places in (in_a - in_b, in_b - in_a))
+        gone = {*b.texts_gone(self.k)} & in_a if b and self.rules.compares_texts else set()
+        lost, gained = ({names[place] for place in places} for places in ((in_a - in_b) | gone, in_b - in_a))
         return msgspec.structs.replace(found, lost=tuple(sorted(lost)), gained=tuple(sorted(gained)))
 
     def _found_of(self, count: int, facts: Facts | None) -> set[int]:
@@ -237,10 +240,14 @@ def cause_of(checks: tuple[str, ...], a: Facts | None, b: Facts | None) -> str |
         return None
     if "error" in checks or b.errored:
         return "errored"
+    if OTHER in checks:
+        return OTHER
     if not {"retrieval", "rank_limit", "miss"}.isdisjoint(checks):
         if not b.depth:
             return "empty"
         return "below_cutoff" if b.ranking.first is not None else "gone"
+    if "text" in checks:
+        return "text_gone"
     if "answer" in checks or "refusal" in checks:
         return _answer_cause(checks, a, b)
     if not {"citation", "attribution", "must_cite"}.isdisjoint(checks):

@@ -232,11 +232,11 @@ class Sides(NamedTuple):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether one side has a result for a query that the other has none for."""
-        return any(group.in_a != group.in_b for group in self.b.seen.every_group)
+        """Whether one side has a result for a query that the other has none for, or of another question."""
+        return any(group.in_a != group.in_b or group.is_reworded for group in self.b.seen.every_group)
 
     def paired(self) -> list[Group]:
-        return [group for group in self.b.seen.every_group if group.in_a and group.in_b]
+        return [group for group in self.b.seen.every_group if group.is_paired]
 
 
 class Pairs:

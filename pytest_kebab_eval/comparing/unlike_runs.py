@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from operator import attrgetter
+from typing import NamedTuple
 
 from pytest_kebab_eval.comparing.gate_grammar import Gate, known_metric
 from pytest_kebab_eval.comparing.one_pass import Group, OnePass, SeenRun
 from pytest_kebab_eval.comparing.samples import Pairs, Sides
 from pytest_kebab_eval.comparing.stored import StoredSide, StoredSides
-from pytest_kebab_eval.metrics import CUTOFFS, Facts, Metric
+from pytest_kebab_eval.metrics import CHANGED, CUTOFFS, NOT_STORED, Facts, Metric
 from pytest_kebab_eval.model import MatchMode, QueryComparison
 from pytest_kebab_eval.spans import length
 from pytest_kebab_eval.text import brief
@@ -156,8 +157,15 @@ _REUSED_TRACED = 20  # ids whose text is looked for under another id of A
 _SAME_CHUNK = 0.5  # of the shorter text: one that was edited shares more
 
 
-def reused_ids(seen: OnePass, stored: StoredSides) -> tuple[bool, str] | None:
-    """Whether it is sure of most, and a sentence if ids of chunks are of other texts in B than in A.
+class ReusedIds(NamedTuple):
+    """A sentence on ids that mean another text in B than in A, and whether it is sure of most."""
+
+    is_problem: bool
+    said: str
+
+
+def reused_ids(seen: OnePass, stored: StoredSides) -> ReusedIds | None:
+    """Ids of chunks that are of other texts in B than in A.
 
     A chunk is known by its id and its chunker's version. Ids that count chunks are given again when these are
     cut otherwise, and a passage that is lost is taken for found where the version stays the same. It is sure
@@ -185,10 +193,11 @@ def reused_ids(seen: OnePass, stored: StoredSides) -> tuple[bool, str] | None:
     if moved:
         example = f"'{brief(moved[0], 60)}', which has that of '{brief(moved[1], 60)}'"
     is_most = len(known) >= _ENOUGH_TEXTS and len(reused) >= _MOST_REUSED * len(known)
-    return is_most and moved is not None, (
+    return ReusedIds(
+        is_most and moved is not None,
         f"{len(reused)} of {len(known)} chunk ids that both runs found have another text in B than in A, such"
         f" as {example}: a lost chunk may pass for found; record another chunker_version where chunks are cut"
-        " otherwise"
+        " otherwise",
     )
 
 
@@ -205,6 +214,33 @@ def _is_same_chunk(before: str, after: str) -> bool:
 
     shared = shared_part(before, after)
     return shared is None or shared >= _SAME_CHUNK
+
+
+# -- texts that changed under their ids --------------------------------------------------------------
+
+
+def changed_texts(seen: OnePass) -> Iterator[str]:
+    """What changed less than a text that is gone, and texts that B does not store."""
+    changed: list[str] = []
+    not_stored: list[str] = []
+    is_stored = False
+    for group in seen.groups:
+        states = {state for facts in group.b if facts for state in facts.texts}
+        changed += group.query_ids if CHANGED in states else ()
+        not_stored += group.query_ids if NOT_STORED in states else ()
+        is_stored = is_stored or not states <= {NOT_STORED, None}
+    if changed:
+        have = "query finds" if len(changed) == 1 else "queries find"
+        yield (
+            f"{len(changed)} {have} an expected chunk whose text changed, such as"
+            f" '{brief(min(changed), 40)}': read what it says now"
+        )
+    if not_stored and not is_stored:
+        yield (
+            f"run B stores no text of what it found, and A does ({len(not_stored)} queries, such as"
+            f" '{brief(min(not_stored), 40)}'), so that nobody sees whether the passages still say what they"
+            " said; store the text of every hit"
+        )
 
 
 # -- runs that were stored to other depths ---------------------------------------------------------

@@ -6,6 +6,7 @@ import datetime
 import enum
 from collections.abc import Iterable, Iterator
 
+from pytest_kebab_eval.comparing.asked import OTHER
 from pytest_kebab_eval.comparing.checks import (
     ABSENT,
     DEFAULT_CHECKS,
@@ -72,6 +73,10 @@ class QueryVerdicts:
             error = self._error(decision, query_id)
             return Verdict(Outcome.SKIPPED, f"errored in both runs; in B: {error}")
         failures = self._failures(comparison, self._rules.fail_on)
+        if decision.is_reworded and not failures:
+            before = decision.stored_a.asked if decision.stored_a else None
+            said = f"reworded: run A was asked '{brief(before or '', 60)}'"
+            return Verdict(Outcome.SKIPPED, f"{said}, so that there is nothing to compare")
         if comparison.kind is ComparisonKind.NEW and not failures:
             return Verdict(Outcome.SKIPPED, "no baseline: run A has no result for it")
         if xfail is not None:
@@ -185,6 +190,8 @@ def _limits(xfail: Xfail, not_covered: list[str]) -> str:
         return "does not cover a missing result"
     if "error" in not_covered:
         return "does not cover an error"
+    if OTHER in not_covered:
+        return "does not cover another question"
     if FORBIDDEN.name in not_covered:
         return "does not cover a forbidden hit"
     return f"covers {' and '.join(xfail.checks)} alone"

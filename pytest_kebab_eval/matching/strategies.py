@@ -157,13 +157,15 @@ class ByAnchor(Strategy):
 
     def matches(self, hit: Hit, passages: Passages) -> Sequence[Match]:
         """The supports that the hit is; what they do not ask for is not looked up."""
-        return [
-            Match(number)
-            for number, anchor in enumerate(self._anchors)
-            if passages.is_at(hit, anchor.path)
-            and (not anchor.heading or anchor.is_above(passages.heading_path(hit)))
-            and (not anchor.snippets or anchor.is_in(passages.text(hit)))
-        ]
+        found = []
+        for number, anchor in enumerate(self._anchors):
+            if passages.is_at(hit, anchor.path) and (
+                not anchor.heading or anchor.is_above(passages.heading_path(hit))
+            ):
+                text = passages.text(hit) if anchor.snippets else ""
+                if not anchor.snippets or text is None or anchor.is_in(text):
+                    found.append(Match(number, by_document=text is None))
+        return found
 
 
 class Anchor:
@@ -178,10 +180,8 @@ class Anchor:
         """Whether a passage with these headings is under the support's."""
         return fold_heading(" > ".join(heading_path)).startswith(self.heading)
 
-    def is_in(self, text: str | None) -> bool:
-        """Whether any snippet is in the text; where the text is not known, no snippet is asked for."""
-        if text is None:
-            return True
+    def is_in(self, text: str) -> bool:
+        """Whether any snippet is in the text."""
         if any(contains(text, snippet, any_case=True) for snippet in self.snippets):
             return True
         from pytest_kebab_eval.matching.text import words_of

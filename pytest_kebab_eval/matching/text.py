@@ -60,7 +60,7 @@ _LEFT_OUT = {0x307: None, 0x640: None}
 
 def letters_of(text: str) -> str:
     """The letters and digits of a text, in lower case; none if they are too many to be compared."""
-    return _comparable(text) or ""
+    return comparable_letters(text) or ""
 
 
 def length_of(text: str) -> int:
@@ -70,10 +70,10 @@ def length_of(text: str) -> int:
 
 def has_no_letters(text: str) -> bool:
     """Whether a text has no letters: a rule, a code fence, an image."""
-    return _comparable(text) == ""
+    return comparable_letters(text) == ""
 
 
-def _comparable(text: str) -> str | None:
+def comparable_letters(text: str) -> str | None:
     """The letters of a text; None if they are too many to be compared."""
     if len(text) > _CACHED_TEXT:
         return _letters(text) if len(text) <= TEXT_COMPARED else None
@@ -150,14 +150,14 @@ def words_of(text: str) -> str:
 def is_short(text: str, least: int = SHORT) -> bool:
     """Whether a text has fewer letters than that: of as many as say the same in a script with spaces."""
     letters = letters_of(text)
-    return _is_short(len(letters), _shingle_size(letters), least)
+    return _is_short(len(letters), shingle_size(letters), least)
 
 
 def _is_short(letters: int, size: int, least: int = SHORT) -> bool:
     return letters * SHINGLE < least * size
 
 
-def _shingle_size(letters: str) -> int:
+def shingle_size(letters: str) -> int:
     """How many letters a shingle of this text has; the text may have fewer."""
     if letters.isascii() or not (_UNSPACED.search(letters) or _SYLLABLES.search(letters)):
         return SHINGLE
@@ -174,14 +174,14 @@ def shared_part(expected: str, text: str) -> float | None:
 
     Different passages that are alike share nothing.
     """
-    shorter, longer = _comparable(expected), _comparable(text)
+    shorter, longer = comparable_letters(expected), comparable_letters(text)
     if shorter is None or longer is None:
         return None
     if len(shorter) > len(longer):
         expected, text, shorter, longer = text, expected, longer, shorter
     if not shorter:
         return 0.0
-    size = _shingle_size(shorter)
+    size = shingle_size(shorter)
     at = longer.find(shorter)
     if at >= 0:
         before, after = longer[:at], longer[at + len(shorter) :]
@@ -258,14 +258,14 @@ def _longest_around(shorter: str, longer: str, at: int, size: int, position: int
     """The longest stretch around a shingle, of the first positions where the longer text has it."""
     found: list[_Stretch] = []
     while position >= 0 and len(found) < _POSITIONS_TRIED:
-        before = _shared_start(shorter[:at][::-1], longer[max(0, position - at) : position][::-1])
-        after = _shared_start(shorter[at + size :], longer[position + size : position + len(shorter) - at])
+        before = shared_start(shorter[:at][::-1], longer[max(0, position - at) : position][::-1])
+        after = shared_start(shorter[at + size :], longer[position + size : position + len(shorter) - at])
         found.append(_Stretch(at - before, at + size + after, position - at))
         position = longer.find(shorter[at : at + size], position + 1)
     return max(found, key=lambda stretch: stretch.length)
 
 
-def _shared_start(one: str, other: str) -> int:
+def shared_start(one: str, other: str) -> int:
     """How many letters at the start are the same."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:
@@ -313,7 +313,7 @@ def _align_from(ours: str, theirs: str, at: int, there: int, size: int) -> _Alig
             rest = _between(ours[at:], theirs[there : there + len(ours) - at + _INSERTED], before)
             return _Alignment(shared + rest.shared, substituted + rest.substituted)
         gap = _between(ours[at:start], theirs[there:position], before, _digits(ours[start : start + size]))
-        after = size + _shared_start(ours[start + size :], theirs[position + size :])
+        after = size + shared_start(ours[start + size :], theirs[position + size :])
         substituted += gap.substituted
         shared += gap.shared + after
         at, there = start + after, position + after
@@ -327,7 +327,7 @@ def _between(ours: str, theirs: str, before: str, after: str = "") -> _Alignment
     digits may be the same: those that stand before and after.
     """
     shorter, longer = sorted((ours, theirs), key=len)
-    shared = _shared_start(ours[::-1], theirs[::-1])
+    shared = shared_start(ours[::-1], theirs[::-1])
     if _DIGITS.search(longer) or _DIGITS.search(shorter):
         end = _digits(shorter[len(shorter) - shared :] + after)
         numbers = [

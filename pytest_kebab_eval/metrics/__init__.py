@@ -3,7 +3,11 @@
 from pytest_kebab_eval.metrics import ranking  # isort: skip  # reports show them in this order
 from pytest_kebab_eval.metrics import answers  # isort: skip
 from pytest_kebab_eval.metrics.registry import (
+    CHANGED,
     CUTOFFS,
+    GONE,
+    KEPT,
+    NOT_STORED,
     AnswerFacts,
     Containment,
     Domain,
@@ -12,6 +16,7 @@ from pytest_kebab_eval.metrics.registry import (
     Judged,
     Metric,
     TargetFacts,
+    TextStates,
     Values,
     all_metrics,
     all_names,
@@ -21,7 +26,11 @@ from pytest_kebab_eval.metrics.registry import (
 )
 
 __all__ = [
+    "CHANGED",
     "CUTOFFS",
+    "GONE",
+    "KEPT",
+    "NOT_STORED",
     "AnswerFacts",
     "Containment",
     "Domain",
@@ -30,6 +39,7 @@ __all__ = [
     "Judged",
     "Metric",
     "TargetFacts",
+    "TextStates",
     "Values",
     "all_metrics",
     "all_names",

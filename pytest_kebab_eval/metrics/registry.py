@@ -67,6 +67,11 @@ class Containment(Value, frozen=True):
     has_texts: bool  # some hit's text is stored or in the index
 
 
+KEPT, CHANGED, GONE = "kept", "changed", "gone"
+NOT_STORED = "not stored"  # by this run, while A knows it
+TextStates = tuple[str | None, ...]  # of each target; None where nothing is known that could be compared
+
+
 class Facts(Value, frozen=True):
     """What is known of a judged query, apart from its texts, times and scores."""
 
@@ -84,6 +89,25 @@ class Facts(Value, frozen=True):
     containment: Containment | None  # None: no answer is expected
     forbidden: tuple[int, ...] | None  # the ranks of forbidden hits; None: nothing is forbidden
     wrong: tuple[int, ...]  # the ranks of hits that the golden file says are wrong
+    asked: str | None = ""  # another question than the golden one, folded; None: that is not stored
+    texts: TextStates = ()  # what became of the passages' texts; empty where nothing is known of any
+
+    def texts_gone(self, k: int) -> list[int]:
+        """The targets that are found in the top k, and whose text is gone."""
+        return [number for number, state in self._texts_within(k) if state == GONE]
+
+    def keeps_texts(self, k: int) -> bool | None:
+        """Whether all that is found in the top k kept its text; None where that is not known of any."""
+        known = self.texts and self._texts_within(k)
+        return all(state != GONE for _, state in known) if known else None
+
+    def _texts_within(self, k: int) -> list[tuple[int, str]]:
+        found = enumerate(zip(self.texts, self.ranking.found, strict=False))
+        return [
+            (number, state)
+            for number, (state, rank) in found
+            if state is not None and state != NOT_STORED and rank is not None and rank <= k
+        ]
 
     @property
     def answered(self) -> bool | None:

@@ -20,8 +20,10 @@ from pytest_kebab_eval.text import first_of
 CAUSES = {
     "absent": "run B has no result for this query",
     "errored": "run B errored on this query",
+    "other_question": "run B was asked another question than the golden file has",
     "empty": "run B found nothing at all",
     "below_cutoff": "the expected passage is there, but too far down",
+    "text_gone": "what has the id or place of the expected passage no longer says what it said",
     "same_text": "run B has the expected text, under an id that nobody labelled",
     "not_in_index": "the index no longer has the expected chunk",
     "wrong_chunk": "the right document, but another part of it",
@@ -59,13 +61,15 @@ def headline(report: CompareReport) -> str:
     failed = sum(not gate.passed for gate in report.gates)
     if failed:
         sentences.append(f"{counted(failed, 'gate')} failed.")
-    new = report.count(ComparisonKind.NEW)
-    if new:
-        failed_new = [query for query in failed_queries(report) if query.kind is ComparisonKind.NEW]
-        have, which = ("has", "") if new == 1 else ("have", f"{len(failed_new)} of them ")
-        checks = _by_check(report, [query.query_id for query in failed_new])
-        end = f", and {which}failed ({checks})" if failed_new else ""
-        sentences.append(f"{counted(new, 'query')} {have} no baseline{end}.")
+    new = [query for query in report.per_query if query.kind is ComparisonKind.NEW]
+    reworded = [query for query in new if query.is_reworded]
+    if reworded:
+        was = "was" if len(reworded) == 1 else "were"
+        end = _failed_new(report, reworded)
+        sentences.append(f"{counted(len(reworded), 'query')} {was} reworded since A, and not compared{end}.")
+    if count := len(new) - len(reworded):
+        end = _failed_new(report, [query for query in new if not query.is_reworded])
+        sentences.append(f"{counted(count, 'query')} {'has' if count == 1 else 'have'} no baseline{end}.")
     if report.errored_in_both:
         sentences.append(f"{counted(len(report.errored_in_both), 'query')} errored in both runs.")
     if report.removed:
@@ -73,6 +77,13 @@ def headline(report: CompareReport) -> str:
     if report.unreadable:
         sentences.append(f"{counted(len(report.unreadable), 'result')} cannot be read.")
     return " ".join(sentences)
+
+
+def _failed_new(report: CompareReport, new: Collection[QueryComparison]) -> str:
+    """How many of the queries that are not compared failed."""
+    failed = [query.query_id for query in failed_queries(report) if query in new]
+    which = "" if len(new) == 1 else f"{len(failed)} of them "
+    return f", and {which}failed ({_by_check(report, failed)})" if failed else ""
 
 
 def review_command(report: CompareReport, query_id: str | None = None) -> str | None:

@@ -281,7 +281,7 @@ def _supports_in_no_chunk(golden: GoldenSet, corpus: Corpus) -> set[Support]:
     lost = {support for found in by_document.values() for support, _ in found}
     for found_in, headings, text in corpus.passages() if lost else ():
         for support, anchor in by_document.get(found_in or "", ()):
-            if support in lost and anchor.is_above(headings) and anchor.is_in(text):
+            if support in lost and anchor.is_above(headings) and (text is None or anchor.is_in(text)):
                 lost.discard(support)
     return lost
 

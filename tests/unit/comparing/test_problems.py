@@ -163,7 +163,8 @@ def test_chunks_that_were_edited_keep_their_ids(tmp_path: Path, edit: str) -> No
     text = "Rotate the keys every ninety days, and revoke those that nobody used since the last rotation."
     a, b = with_texts(12, 12, text), with_texts(12, 12, text + edit)
     report = compared(tmp_path, expecting(12), a, b).report
-    assert (report.problems, report.warnings) == ((), ())
+    assert report.problems == ()
+    assert ["text changed" in warning for warning in report.warnings] == [True] * bool(edit)
 
 
 # -- every query errored -------------------------------------------------------------------------

@@ -294,7 +294,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("xfail", {"reason": "r", "untill": "x"}, "unknown field 'untill'; did you mean 'until'?"),
     ("xfail", {"reason": "r", "checks": []}, "must not be empty (checks)"),
     ("xfail", {"reason": "r", "checks": "retrieval"}, "must be a list, not text (checks)"),
-    ("xfail", {"reason": "r", "checks": ["error"]}, "retrieval, not 'error' (number 1 of checks)"),
+    ("xfail", {"reason": "r", "checks": ["error"]}, "text, not 'error' (number 1 of checks)"),
     ("forbidden_doc_ids", {}, "must be a list, not a mapping"),
     ("require", "both", "must be one of all, any, not 'both'"),
     ("require", True, f"{NO_TEXT} true"),

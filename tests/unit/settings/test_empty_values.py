@@ -67,7 +67,7 @@ def test_settings_are_not_made_of_an_empty_value(option: Option, source: str, na
 
 
 CHECKS = (
-    "retrieval, answer, refusal, citation, error, loss, attribution, coverage, forbidden, rank_limit,"
+    "retrieval, text, answer, refusal, citation, error, loss, attribution, coverage, forbidden, rank_limit,"
     " must_cite, miss"
 )
 FAIL_ON = f"give some of {CHECKS}, loss>N or none"
