@@ -20,7 +20,7 @@ from pytest_kebab_eval.importers.importer import (
     load_importer,
     result_json,
 )
-from pytest_kebab_eval.importers.kebab import KEBAB, import_export, is_exported
+from pytest_kebab_eval.importers.kebab import KEBAB, exported_file, import_export
 from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.table import Case, imported_cases, passages
 from pytest_kebab_eval.importers.tables import read_table
@@ -75,8 +75,10 @@ def import_run(
     suite is the default one.
     """
     _check_use(importer, given, db, golden_out)
-    if importer is KEBAB and is_exported(given["results"]):
-        return Summary(*import_export(Path(given["results"].path), db, run_id=run_id, suite=suite), None)
+    if importer is KEBAB:
+        with exported_file(given["results"]) as path:
+            if path:
+                return Summary(*import_export(path, db, run_id=run_id, suite=suite), None)
     recorder = ImportedRun(db, suite=suite or "default", run_id=run_id, commit_hash="")
     recorder.commit_hash = None  # as which RunRecorder takes that of the working directory
     written = None

@@ -5,7 +5,11 @@ Both are stored as they are.
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import msgspec
 
 from pytest_kebab_eval.errors import InputError
 from pytest_kebab_eval.importers.importer import Imported, Importer, ImportOption
-from pytest_kebab_eval.importers.sources import Source
+from pytest_kebab_eval.importers.sources import STDIN, Source
 from pytest_kebab_eval.importers.tables import Json, checked_id, records
 from pytest_kebab_eval.model import Unreadable
 from pytest_kebab_eval.store import Address, backend_of, is_export, open_database
@@ -21,6 +25,8 @@ from pytest_kebab_eval.store.exports import is_header
 from pytest_kebab_eval.store.recorder import check_names
 from pytest_kebab_eval.store.results import decode_result
 from pytest_kebab_eval.text.progress import Advancing, Progress
+
+_HEADER_LENGTH = 65_536  # bytes; a buffer holds less, and a header is short
 
 
 class _HitVersion(msgspec.Struct):
@@ -62,10 +68,22 @@ KEBAB = Importer(
 )
 
 
-def is_exported(source: Source) -> bool:
-    """Whether a source is a run that `kebab-eval export` wrote."""
-    _, line = next(source.lines(), (0, b"")) if is_export(Path(source.path)) else (0, b"")
-    return is_header(line)
+@contextmanager
+def exported_file(source: Source) -> Iterator[Path | None]:
+    """The file of a run that `kebab-eval export` wrote, also on standard input; None if it is none."""
+    if source.path != STDIN:
+        _, line = next(source.lines(), (0, b"")) if is_export(Path(source.path)) else (0, b"")
+        yield Path(source.path) if is_header(line) else None
+        return
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    if peek is None or not is_header(peek(_HEADER_LENGTH).partition(b"\n")[0]):
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "exported.jsonl"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
 
 
 def import_export(path: Path, db: Address, **names: str | None) -> tuple[str, int]:
