@@ -29,6 +29,7 @@ from pytest_kebab_eval.model import GoldenQuery, MatchMode, Value
 from pytest_kebab_eval.settings import Settings
 from pytest_kebab_eval.store import check_suite, open_database, whole_runs
 from pytest_kebab_eval.text import brief, printable, shown_path, similar
+from pytest_kebab_eval.text.folding import fold_id
 
 
 class Seen(Value, frozen=True):
@@ -150,7 +151,7 @@ def walk_suite(settings: Settings, golden: GoldenSet) -> Iterator[Walk]:
 
 def watched_queries(golden: GoldenSet, query_ids: Sequence[str]) -> list[Watched]:
     """What these queries find, each once; an `InputError` for one that is not golden."""
-    known = golden.by_id()
+    known, query_ids = golden.by_id(), [*map(fold_id, query_ids)]
     for query_id in query_ids:
         if query_id not in known:
             near = similar(query_id, (query.id for query in golden.queries))

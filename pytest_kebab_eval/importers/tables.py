@@ -19,6 +19,7 @@ from pytest_kebab_eval.golden.yaml_values import YamlReader, events, line_of
 from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.limits import IMPORTED_LINE, PYTHON_CELL
 from pytest_kebab_eval.text import brief, printable
+from pytest_kebab_eval.text.folding import fold_id
 
 Json = dict[str, Any]
 Id = str | int
@@ -65,8 +66,8 @@ def checked_id(
     source: Source, line: int, given: Id | None, field: str, lines: dict[str, int] | None = None
 ) -> str:
     """The id as text; an error if it is missing or blank, or one of the `lines` before has it."""
-    name = "" if given is None else str(given)
-    if not name.strip():
+    name = "" if given is None else fold_id(str(given))
+    if not name:
         raise source.error(line, f"'{field}' is missing")
     if lines is not None:
         if name in lines:

@@ -37,6 +37,7 @@ from pytest_kebab_eval.store.sql import RunIsThere
 from pytest_kebab_eval.store.staging import RUNS_DIR, Head, RecordedTwice, Staging, staging_path
 from pytest_kebab_eval.store.working_tree import working_tree
 from pytest_kebab_eval.text import brief, pattern, printable, safe_lines
+from pytest_kebab_eval.text.folding import fold_id
 from pytest_kebab_eval.text.masking import mask_config, mask_text
 from pytest_kebab_eval.text.progress import Progress
 
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
 
 _WAY_TO_NAME_RUNS = pattern(r"latest(@.*|~\d+)?|(commit|tag):.*|.*,.*", re.DOTALL)
 PROGRESS_DELAY_S = 2.0
+
+
+def _query_id(given: str | int | UUID | PurePath) -> str:
+    name = id_text(given, "the id of a query")
+    return fold_id(name) or name
 
 
 class Recording:
@@ -76,7 +82,7 @@ class Recording:
         **unknown: NoReturn,
     ) -> None:
         """Record the result of a query; an `InputError` if a part is misspelt or has the wrong shape."""
-        name = id_text(query_id, "the id of a query")
+        name = _query_id(query_id)
         if self._mask is not None and isinstance(error, (str, BaseException)):
             error = mask_text(error_text(error) or "")  # errors of databases quote passwords
         optional = {
@@ -101,6 +107,7 @@ class Recording:
 
     def record_json(self, query_id: str, result_json: bytes) -> None:
         """Record a `result_json` as it is; an `InputError` if it could not be read back."""
+        query_id = fold_id(query_id) or query_id
         result = decode_result(query_id, result_json)
         try:
             result_json.decode()  # also in fields that nobody reads
@@ -120,7 +127,7 @@ class Recording:
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
         """Whether the query has a result already."""
-        return id_text(query_id, "the id of a query") in self._ids
+        return _query_id(query_id) in self._ids
 
     def _keep(self, query_id: str, result: QueryResult, result_json: bytes) -> None:  # noqa: ARG002  dropped
         self._ids.add(query_id)
@@ -143,7 +150,7 @@ class StagedRecording(Recording):
         self._sent_config = b"{}"
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
-        return id_text(query_id, "the id of a query") in self.staging
+        return _query_id(query_id) in self.staging
 
     def update_config(self, *, has_results: bool) -> None:
         """Keep the configuration as it is now; an `InputError` if it is not that of results before."""
@@ -315,7 +322,7 @@ class RunRecorder(Recording):
         return self._staging
 
     def has(self, query_id: str | int | UUID | PurePath) -> bool:
-        return self._staging is not None and id_text(query_id, "the id of a query") in self._staging
+        return self._staging is not None and _query_id(query_id) in self._staging
 
     @property
     def kept(self) -> str:

@@ -93,8 +93,8 @@ _ABSOLUTE = pattern(r"/|[A-Za-z]:/")
 
 
 def fold_heading(heading: str) -> str:
-    """A heading path as it is compared: single spaces, ` > ` between levels, no `#` marks."""
-    spaced = " ".join(heading.split())
+    """A heading path as a text is compared, with ` > ` between its levels and without `#` marks."""
+    spaced = fold_text(heading) or heading.strip()
     return _MARKS.sub("", _DELIMITER.sub(" > ", spaced)).strip()
 
 

@@ -281,3 +281,12 @@ def test_latest_is_the_run_that_was_recorded_last(tmp_path: Path, db: Path) -> N
             run.record("q1", [found])
     assert compute_aggregate("latest", db=db, golden=golden).values["mrr"] == 1.0
     assert compute_aggregate("latest~1", db=db, golden=golden).values["mrr"] == 0.0
+
+
+def test_an_id_is_recorded_as_it_is_compared(db: Path) -> None:
+    with RunRecorder(db, run_id="r") as run:
+        run.record(" u\u0308 ", ["c1"])
+        assert run.has("\u00fc")
+        with pytest.raises(InputError, match=r"twice|already"):
+            run.record("\u00fc", ["c1"])
+    assert rows(db, "SELECT query_id FROM eval_query_results") == [("\u00fc",)]

@@ -9,6 +9,7 @@ import pytest
 from pytest_kebab_eval.text.folding import (
     are_folded,
     contains,
+    fold_heading,
     fold_id,
     fold_path,
     fold_text,
@@ -116,6 +117,14 @@ def test_paths_of_one_file_are_the_same(one: str, other: str) -> None:
 def test_paths_of_two_files_are_not(one: str, other: str) -> None:
     assert not is_same_path(one, other)
     assert not is_same_path(other, one)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["Keys > What's `new`", "# Keys>What\u2019s new", "Keys  > ##  What's\u00a0new", "Keys > What's **new**"],
+)
+def test_headings_are_compared_as_texts_level_by_level(written: str) -> None:
+    assert fold_heading(written) == "Keys > What's new"
 
 
 def test_ids_are_compared_composed_and_without_spaces_around_them() -> None:
