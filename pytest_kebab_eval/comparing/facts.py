@@ -90,7 +90,7 @@ class QueryJudge:
             _containment(expected, hits, passages) if expected is not None else None,
             tuple([hit.rank for hit in hits if targets.forbidden.has(hit)]) if targets.forbidden else None,
             _wrong_ranks(query, hits, ranking) if query.relevance and not self._across_chunkers else (),
-            question_asked(query, result) if is_golden else GOLDEN,
+            question_asked(query, result) if is_golden and result.query != query.query else GOLDEN,
             texts(hits, ranking, passages) if texts and ranking.correct else (),
         )
 

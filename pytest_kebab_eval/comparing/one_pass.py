@@ -190,10 +190,12 @@ class OnePass:
         row = len(self.ids)
         self.ids.append(query_id)
         numbers: list[int | None] = []
+        is_asked_otherwise = False
         for number, (result, known) in enumerate(zip(results, facts, strict=True)):
             if result is None or known is None:
                 numbers.append(None)
                 continue
+            is_asked_otherwise = is_asked_otherwise or bool(known.asked)
             judged = Judged(query, result, known)
             numbers.append(self._values.number_of(judged))
             if result.scope:
@@ -203,9 +205,7 @@ class OnePass:
             if self._observer is not None and is_golden:
                 self._observer.add(number, query_id, result, known.ranking.correct)
         self._groups[(is_golden, self.slices.get(query_id, _NO_SLICES), *numbers)].append(row)
-        a, b = facts[: self.count_a], facts[self.count_a :]
-        is_reworded = _asked_otherwise(a) and compare_questions(a, b) == REWORDED
-        if is_golden and self.count_a and not is_reworded:
+        if is_golden and self.count_a and not (is_asked_otherwise and self._is_reworded(facts)):
             self.overlaps.add(row, query_id, results[: self.count_a], results[self.count_a :])
 
     def _judged(
@@ -218,7 +218,7 @@ class OnePass:
         while True:
             targets = self.matcher.targets(query)
             wanted = self._judge.wanted(query, targets)
-            known = self._texts.of(query, targets) if self._texts and is_golden else None
+            known = self._texts.of(query, targets, results) if self._texts and is_golden else None
             facts = [
                 None
                 if result is None
@@ -239,6 +239,9 @@ class OnePass:
             if not coarser:
                 return targets, facts
             self.matcher.coarsen({query.id: coarser})
+
+    def _is_reworded(self, facts: Sequence[Facts | None]) -> bool:
+        return compare_questions(facts[: self.count_a], facts[self.count_a :]) == REWORDED
 
     def _target_paths(self, query: GoldenQuery, targets: Targets, passages: Passages) -> frozenset[str]:
         expected = (*targets.ids, *itertools.chain.from_iterable(query.alternatives))
@@ -284,10 +287,6 @@ class OnePass:
     def column(self, run: int, metric: Metric) -> Column | None:
         """A metric that is of results, by row; None if nothing was measured of it in the run."""
         return self._columns[run].finished(metric, len(self.ids))
-
-
-def _asked_otherwise(in_runs: Iterable[Facts | None]) -> bool:
-    return any(facts is not None and facts.asked for facts in in_runs)
 
 
 Compute = Callable[[Judged], "float | None"]

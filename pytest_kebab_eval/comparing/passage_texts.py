@@ -14,7 +14,7 @@ from pytest_kebab_eval.matching.locations import Passages
 from pytest_kebab_eval.matching.strategies import Ranking
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import CHANGED, GONE, KEPT, NOT_STORED, TextStates
-from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode
+from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult
 from pytest_kebab_eval.spans import Box, overlap
 from pytest_kebab_eval.text.folding import is_blank
 
@@ -32,10 +32,17 @@ class PassageTexts:
         self._matcher, self._lock = matcher, lock
         self._version = version  # of A's chunker
         self.own_index = own_index  # A's index is not B's, which may have been written over it
+        self._is_known_without_hits = own_index or lock is not None
 
-    def of(self, query: GoldenQuery, targets: Targets) -> QueryTexts | None:
-        """To be shown what each run found, A's first; None where nothing is found by id or span."""
-        return QueryTexts(self, query, targets) if targets.matched_by in ("chunk", "span") else None
+    def of(
+        self, query: GoldenQuery, targets: Targets, results: Sequence[QueryResult | None]
+    ) -> QueryTexts | None:
+        """To be shown what each run found, A's first; None where nothing is known before, by id or span."""
+        if targets.matched_by not in ("chunk", "span"):
+            return None
+        if self._is_known_without_hits or query.expected_texts or any(map(_stores_texts, results)):
+            return QueryTexts(self, query, targets)
+        return None
 
     def written(self, query: GoldenQuery, chunk_id: str) -> list[str]:
         """What the golden file and the lock file say of a chunk; a blank text is none."""
@@ -53,8 +60,14 @@ class PassageTexts:
         return self._lock is not None or query.expected_texts != {}
 
 
+def _stores_texts(result: QueryResult | None) -> bool:
+    """Whether a run stores the texts of hits, as far as the first and the last tell."""
+    hits = result.hits if result else ()
+    return hits != () and (hits[0].text is not None or hits[-1].text is not None)
+
+
 class _Before(NamedTuple):
-    """What a passage said in A, and where it was."""
+    """What the passages of a target said in A, and where they were."""
 
     text: str
     extents: Sequence[Box]
@@ -63,77 +76,86 @@ class _Before(NamedTuple):
 class QueryTexts:
     """Compares what each run has of the passages of one query with what was known of them before."""
 
+    __slots__ = ("_before", "_found", "_known_by_id", "_query", "_spans_before", "_targets", "_texts")
+
     def __init__(self, texts: PassageTexts, query: GoldenQuery, targets: Targets) -> None:
         self._texts, self._query, self._targets = texts, query, targets
         self._known_by_id = 0  # so many targets, the first ones, are chunks that are known by their ids
         if targets.matched_by == "chunk":
             own_spans = [expected for expected in query.expected_spans if expected.chunk_id is None]
             self._known_by_id = len(targets.ids) - len(own_spans)
-        self._before: dict[object, _Before] = {}  # by chunk or target, of the first run of A that knows it
+        # What is known before is that of the first run of A that knows it.
+        self._before: dict[str | None, str] = {}  # by chunk
+        self._spans_before: dict[int, _Before] = {}  # by target
         self._found: set[int] = set()  # targets that a run of A found
 
     def in_a(self, hits: Sequence[Hit], ranking: Ranking, passages: Passages) -> TextStates:
         """Of each target, what became of its text in a run of A; the first of them says what is known."""
-        if ranking.by_document:
-            return ()
         own = passages if self._texts.own_index else _HITS_ALONE
-        for number, rank in enumerate(ranking.found):
-            if rank is not None:
-                self._found.add(number)
-                hit = _hit_at(rank, hits)
-                text = own.text(hit)
-                key = self._key(number, hit)
-                if text is not None and key not in self._before:
-                    extents = () if number < self._known_by_id else passages.extents(hit)
-                    self._before[key] = _Before(text, extents)
+        self._found.update([number for number, rank in enumerate(ranking.found) if rank is not None])
         return self._states(hits, ranking, (passages, own), is_a=True)
 
     def in_b(self, hits: Sequence[Hit], ranking: Ranking, passages: Passages) -> TextStates:
         """The same in a run of B, of the targets that A found."""
-        if ranking.by_document:
-            return ()
         return self._states(hits, ranking, (passages, passages), is_a=False)
-
-    def _key(self, number: int, hit: Hit) -> object:
-        return hit.chunk_id if number < self._known_by_id else number
 
     def _states(
         self, hits: Sequence[Hit], ranking: Ranking, passages: tuple[Passages, Passages], *, is_a: bool
     ) -> TextStates:
         """None of a target that is not found on both sides, or of which no text is known before."""
+        if ranking.by_document:
+            return ()
         states: list[str | None] = []
         for number, rank in enumerate(ranking.found):
             state = None
             if rank is not None and number in self._found:
-                hit = _hit_at(rank, hits)
-                before = self._before.get(self._key(number, hit))
+                hit = hits[rank - 1] if rank <= len(hits) else None
+                if hit is None or hit.rank != rank:  # where ranks have gaps
+                    hit = next(hit for hit in hits if hit.rank == rank)
                 if number < self._known_by_id:
-                    state = self._by_id(hit, before, passages[1].text(hit))
+                    text = passages[1].text(hit)
+                    before = self._before.get(hit.chunk_id)
+                    if before is None and is_a and text is not None:
+                        before = self._before[hit.chunk_id] = text
+                    state = KEPT if before is not None and text == before else self._by_id(hit, before, text)
                 else:
-                    right = [hit for hit in hits if hit.rank in ranking.correct]
-                    state = self._by_span(number, right, before, passages)
+                    state = self._in_place(number, hits, ranking, passages, is_a=is_a)
                 if is_a and state in (None, NOT_STORED) and self._is_written(number, hit):
                     state = KEPT  # nothing is known against it
             states.append(state)
         return tuple(states) if any(states) else ()
 
+    def _in_place(
+        self,
+        number: int,
+        hits: Sequence[Hit],
+        ranking: Ranking,
+        passages: tuple[Passages, Passages],
+        *,
+        is_a: bool,
+    ) -> str | None:
+        """What became of the text of a target that is known by where it is."""
+        located, own = passages
+        if is_a and number not in self._spans_before:
+            hit = next(hit for hit in hits if hit.rank == ranking.found[number])
+            text = own.text(hit)
+            if text is not None:
+                self._spans_before[number] = _Before(text, located.extents(hit))
+        right = [hit for hit in hits if hit.rank in ranking.correct]
+        return self._by_span(number, right, self._spans_before.get(number), passages)
+
     def _is_written(self, number: int, hit: Hit) -> bool:
         chunk_id = hit.chunk_id if number < self._known_by_id else self._targets.ids[number]
         return bool(self._texts.written(self._query, chunk_id or ""))
 
-    def _by_id(self, hit: Hit, before: _Before | None, text: str | None) -> str | None:
-        if before is not None:
-            if text == before.text or is_blank(before.text):
-                return KEPT
-            if text is None:
-                return NOT_STORED
-        elif text is None:
-            return None
+    def _by_id(self, hit: Hit, before: str | None, text: str | None) -> str | None:
+        if before is not None and is_blank(before):
+            return KEPT
+        if text is None:
+            return None if before is None else NOT_STORED
         known = self._texts.written(self._query, hit.chunk_id or "")
-        known += [before.text] if before else []
-        if not known:
-            return None
-        return _state(known, text, _LEAST_BY_ID, of_shorter=False)
+        known += [before] if before is not None else []
+        return _state(known, text, _LEAST_BY_ID, of_shorter=False) if known else None
 
     def _by_span(
         self,
@@ -159,12 +181,6 @@ class QueryTexts:
         if not known:
             return None
         return GONE if _state(known, text, _LEAST_BY_SPAN, of_shorter=True) == GONE else KEPT
-
-
-def _hit_at(rank: int, hits: Sequence[Hit]) -> Hit:
-    if rank <= len(hits) and hits[rank - 1].rank == rank:  # as nearly always
-        return hits[rank - 1]
-    return next(hit for hit in hits if hit.rank == rank)
 
 
 def _share_a_piece(one: str, other: str) -> bool:
