@@ -77,7 +77,7 @@ def evaluate(
             *unlike_warnings(seen, sides, stored, inputs.gates, per_query),
         )
         found = Findings(seen, sides, decisions, noise, per_query, totals, gates, verdicts, problems)
-        report = make_report(found, rules, runs.indexes(), warnings)
+        report = make_report(found, rules, warnings)
     aggregates = run_aggregates(sides, totals)
     return Evaluation(inputs.run_a, inputs.run_b, report, verdicts, aggregates, runs.matcher)
 

@@ -28,7 +28,7 @@ from pytest_kebab_eval.model import (
     gains_of,
 )
 from pytest_kebab_eval.settings import Settings
-from pytest_kebab_eval.store import Database, IndexCoverage, open_both
+from pytest_kebab_eval.store import Database, open_both
 from pytest_kebab_eval.text import brief
 from pytest_kebab_eval.text.folding import are_folded, fold_id, told_apart
 
@@ -129,16 +129,6 @@ class OpenRuns:
 
     def targets(self, query_id: str) -> Targets:
         return self.matcher.targets(self._queries[query_id])
-
-    def indexes(self) -> tuple[IndexCoverage | None, IndexCoverage | None]:
-        """How much there is of the index of each side's chunker; None where there is no run A."""
-        (database, run), before = self.b[0], self.a[:1]
-        of_b = database.corpus.coverage(run.chunker_version)
-        if not before:
-            return None, of_b
-        database_a, run_a = before[0]
-        is_same = database_a is database and run_a.chunker_version == run.chunker_version
-        return of_b if is_same else database_a.corpus.coverage(run_a.chunker_version), of_b
 
     # -- single results, read again -----------------------------------------------------------------
 

@@ -165,7 +165,7 @@ class _Parser:
     def _check_size(self, metric: str, number: Decimal, delta: bool, start: int) -> None:
         """A share is between 0 and 1; who writes 5 means 5 %."""
         known = known_metric(metric)
-        if known and known.family.is_mean and known.family.max_value == 1 and abs(number) > 1:
+        if known and known.family.is_bounded and known.family.max_value == 1 and abs(number) > 1:
             self._at = start
             what = f"a change of {metric}" if delta else metric
             self._fail(f"a number up to 1, which is the most that {what} can be; did you mean {number}%?")

@@ -200,14 +200,14 @@ def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if not gate.delta or totals.deltas is None or totals.paired_a is None:
         value = totals.aggregate_b.value(gate.metric, part)
         n = 0 if value is None else _measured_in(compared.sides.b, gate, part)
-        said = f"{_name(gate, compared, part)} is {_plain(value)} over {_queries(n)}"
+        said = f"{_name(gate, compared, part)} is {_plain(value)} over {_counted(gate, n)}"
         return _Value(value, number, said, (least, most))
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
     if value is None or in_a is None:
         return _Value(None)
     n = Pairs(compared.sides, part).changes(_metric(gate, compared)).n
     others = _measured_others(gate, compared, part, n)
-    over = f"{_queries(others[0])} of A and {others[1]} of B" if others else _queries(n)
+    over = f"{_counted(gate, others[0])} of A and {others[1]} of B" if others else _queries(n)
     return _change(gate, compared, part, value, in_a, over)
 
 
@@ -259,7 +259,7 @@ def _range(metric: str) -> tuple[Decimal, Decimal]:
     known = known_metric(metric)
     if known is None:
         return -_ANY, _ANY
-    most = known.family.max_value if known.family.is_mean else None
+    most = known.family.max_value if known.family.is_bounded else None
     return Decimal(0), Decimal(str(most)) if most else _ANY
 
 
@@ -273,8 +273,11 @@ def _tested(gate: Gate, compared: Compared, part: str | None) -> PairedTest | No
 
 
 def _measured_in(side: Side, gate: Gate, part: str | None) -> int:
-    """How many queries a metric is over."""
+    """How many queries a metric is over; documents or chunks, of one of the index."""
     metric = side.seen.metrics[side.seen.positions[gate.metric]]
+    if metric.family.unit:
+        index = side.seen.runs[side.runs[0]].index
+        return index.rates[gate.metric][1] if index and gate.metric in index.rates else 0
     return side.sample().part(part).reduce(metric).n
 
 
@@ -364,6 +367,12 @@ def _name(gate: Gate, compared: Compared, part: str | None) -> str:
     """What a gate is on, in one part, and what it is held against."""
     delta = "delta " if gate.delta else ""
     return delta + printable(f"{gate.metric}{{{part}}}" if part else gate.metric)
+
+
+def _counted(gate: Gate, n: int) -> str:
+    """What a metric was measured over."""
+    known = known_metric(gate.metric)
+    return f"{n} {known.family.unit}" if known and known.family.unit else _queries(n)
 
 
 def _queries(n: int) -> str:

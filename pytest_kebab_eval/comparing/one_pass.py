@@ -27,6 +27,7 @@ from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import CUTOFFS, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.metrics.registry import Domain
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Unreadable
+from pytest_kebab_eval.store import IndexCoverage, with_configuration
 from pytest_kebab_eval.text import printable
 
 JudgeIdentity = tuple[str | None, str | None, float | str | None]
@@ -113,6 +114,11 @@ class SeenRun:
             self.depth = max(self.depth, result.hits[-1].rank)
             self._id_hashes.fromlist([*map(hash, ids if all(ids) else map(key_of, result.hits))])
         return result
+
+    @cached_property
+    def index(self) -> IndexCoverage | None:
+        """How much of the documents the run's index has."""
+        return with_configuration(self.passages.coverage(), self.run.config.get("index_coverage"))
 
     @cached_property
     def id_hashes(self) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import fsum, isnan
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from pytest_kebab_eval.comparing.samples import Side, Sides
 from pytest_kebab_eval.comparing.totals import ComparisonCounts, Deltas, Significance, Totals
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.metrics import Facts
+from pytest_kebab_eval.metrics import Facts, Metric
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
 from pytest_kebab_eval.store import IndexCoverage
 
@@ -73,6 +74,8 @@ class CompareReport(Value, frozen=True, kw_only=True):
     paraphrases_b: tuple[ParaphraseGroup, ...] = ()
     index_a: IndexCoverage | None = None
     index_b: IndexCoverage | None = None
+    total_ms_a: float | None = None  # that all queries took; of several runs, on average
+    total_ms_b: float | None = None
     missed: tuple[str, ...] = ()  # queries whose targets no run found
     failed: dict[str, str] = msgspec.field(default_factory=dict)  # queries, and why, in words
     tolerated: dict[str, str] = msgspec.field(default_factory=dict)  # that lost what does not fail them here
@@ -115,7 +118,6 @@ class Findings(NamedTuple):
 def make_report(
     found: Findings,
     rules: Rules,
-    indexes: tuple[IndexCoverage | None, IndexCoverage | None],
     warnings: Iterable[str],
 ) -> CompareReport:
     """The report of what was found."""
@@ -139,8 +141,10 @@ def make_report(
         not_comparable=totals.not_comparable,
         paraphrases_a=paraphrase_groups(seen.golden, a, found.decisions) if a else (),
         paraphrases_b=paraphrase_groups(seen.golden, b, found.decisions),
-        index_a=indexes[0],
-        index_b=indexes[1],
+        index_a=runs_a[0].index if runs_a else None,
+        index_b=runs_b[0].index,
+        total_ms_a=_total_time(a) if a else None,
+        total_ms_b=_total_time(b),
         missed=missed_queries(found.decisions, rules.compare_k),
         failed=_reasons(found.verdicts, Outcome.FAILED),
         tolerated=_reasons(found.verdicts, Outcome.PASSED),
@@ -164,6 +168,13 @@ def _errored_in_both(decisions: Iterable[Decision]) -> Iterable[str]:
     for decision in decisions:
         if decision.a and decision.a.errored and decision.b and decision.b.errored:
             yield from decision.group.query_ids
+
+
+def _total_time(side: Side) -> float | None:
+    """How long all queries took, as far as that is stored."""
+    columns = [side.seen.column(run, Metric.parse("latency_p50_ms")) for run in side.runs]
+    totals = [fsum(time for time in column if not isnan(time)) for column in columns if column]
+    return rounded(fsum(totals) / len(totals)) if totals else None
 
 
 def _reasons(verdicts: Mapping[str, Verdict], outcome: Outcome) -> dict[str, str]:

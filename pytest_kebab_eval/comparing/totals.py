@@ -69,9 +69,11 @@ def _aggregate(side: Side, sample: Sample, stored: Stored = rounded) -> Aggregat
         slice_counts[name] = part.queries
         values = {metric.name: part.reduce(metric, stored).value for metric in measured}
         slices[name] = {metric: value for metric, value in values.items() if value is not None}
+    index = seen.runs[sample.runs[0]].index if sample.runs else None
+    rates = {name: (stored(rate), n) for name, (rate, n) in (index.rates if index else {}).items()}
     return AggregateMetrics(
-        values={name: value for name, (value, _) in reduced.items()},
-        counts={name: n for name, (_, n) in reduced.items()},
+        values={name: value for name, (value, _) in (reduced | rates).items()},
+        counts={name: n for name, (_, n) in (reduced | rates).items()},
         total_queries=whole.queries,
         failed_queries=side.errored(sample.groups),
         slices=slices,

@@ -12,6 +12,10 @@ from pytest_kebab_eval.importers.sources import Source
 from pytest_kebab_eval.importers.tables import Id, Json, checked_id, decode, distinct_texts, records
 
 Texts = tuple[str, ...]
+_COVERAGE = (
+    *("docs_processed", "docs_without_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped"),
+    "chunks_skipped_reasons",
+)
 _STAGES = ("folder_selection", "retrieval", "generation", "judge")
 
 
@@ -218,6 +222,7 @@ def _snapshot(config: Json, coverage: Json) -> Json:
         embedding=_known(model=_text(config.get("embedding_model"))),
         llm=_known(model_id=_text(config.get("llm_model"))),
         prompt_template_version=_text(config.get("prompt_version")),
+        index_coverage=_known(**{name: coverage.get(name) for name in _COVERAGE}),
         config=config,
     )
 

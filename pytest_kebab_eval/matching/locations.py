@@ -11,7 +11,7 @@ import msgspec
 from pytest_kebab_eval.golden import GoldenSet, Lock, LockedChunk
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult, Run, Span, gains_of
 from pytest_kebab_eval.spans import Box, extent, extents
-from pytest_kebab_eval.store import Chunk, Corpus, Database
+from pytest_kebab_eval.store import Chunk, Corpus, Database, IndexCoverage
 from pytest_kebab_eval.text.folding import is_same_path
 
 
@@ -59,6 +59,10 @@ class Passages:
     def _chunk(self, chunk_id: str | None) -> Chunk | None:
         """The chunk that the run's chunker has under that id."""
         return self._corpus.chunk(chunk_id, self._version) if self._corpus and chunk_id else None
+
+    def coverage(self) -> IndexCoverage | None:
+        """How much there is of the index of the run's chunker."""
+        return self._corpus.coverage(self._version) if self._corpus else None
 
     def extents(self, hit: Hit) -> tuple[Box, ...]:
         """The hit's span: that of its chunk, else that of its citation."""

@@ -189,6 +189,14 @@ def judges_disagree(judged: Judged) -> bool:
 # -- how a run went: errors, time and cost ---------------------------------------------------------
 
 
+the_index = ResultDomain("The index of the run, as the tables or its `index_coverage` say", lambda _: False)
+_rate_of_index = partial(metric, over=the_index, lower_is_better=True, reduce=total)
+for _name, _text, _unit in (
+    ("no_chunks_rate", "the document has no chunks", "documents"),
+    ("chunks_skipped_rate", "the chunk was skipped, of those attempted", "chunks"),
+):
+    _rate_of_index(_name, description=_text, unit=_unit)(lambda judged: None)
+
 STAGES = tuple(get_type_hints(Timings))
 
 

@@ -261,6 +261,7 @@ class Family(Value, frozen=True):
     needs_answers: bool = False  # not measured in a run without answers
     volatile: bool = False  # time and cost, which differ between two equal runs
     max_value: float | None = 1.0  # of a mean, so that no interval goes beyond it
+    unit: str | None = None  # what it is counted over, where that is no queries but the run's index
     neutral: bool = False  # neither more nor less of it is better: a change is not tested
 
     def __call__(self, formula: F) -> F:
@@ -281,6 +282,11 @@ class Family(Value, frozen=True):
     def is_mean(self) -> bool:
         """Whether it is averaged over the queries."""
         return self.reduce is mean
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it has a largest value."""
+        return self.is_mean or self.unit is not None
 
     @property
     def is_tested(self) -> bool:

@@ -28,6 +28,7 @@ from pytest_kebab_eval.reports.wording import (
     CAUSES,
     check_noise,
     checks_failed,
+    duration_words,
     format_delta,
     format_noise,
     format_spread,
@@ -77,6 +78,7 @@ def _template() -> jinja2.Template:
         in_markdown=in_markdown,
         as_value=format_value,
         as_delta=format_delta,
+        duration=duration_words,
         as_number=lambda value: "–" if value is None else f"{value:g}",
     )
     return environment.get_template("templates/report.md.jinja")

@@ -378,3 +378,13 @@ def format_delta(delta: float | None) -> str:
     if delta == 0:
         return "0"
     return f"{delta:+.4f}" if abs(delta) < 100 else f"{delta:+.1f}"
+
+
+def duration_words(milliseconds: float) -> str:
+    """`840 ms`, `18.4 s`, `12 min 5 s`."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 99_950:
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, seconds = divmod(round(milliseconds / 1000), 60)
+    return f"{minutes:,} min {seconds} s"

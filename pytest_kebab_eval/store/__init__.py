@@ -26,7 +26,7 @@ from pytest_kebab_eval.store.address import (
     shown_address,
     to_address,
 )
-from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage
+from pytest_kebab_eval.store.corpus import Chunk, Corpus, IndexCoverage, with_configuration
 from pytest_kebab_eval.store.database import Database
 from pytest_kebab_eval.store.run_names import (
     check_suite,
@@ -71,6 +71,7 @@ __all__ = [
     "shown_address",
     "to_address",
     "whole_runs",
+    "with_configuration",
     "write_aggregates",
 ]
 

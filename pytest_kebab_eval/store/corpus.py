@@ -52,16 +52,48 @@ class _Values(NamedTuple):
 _NOTHING = _Values(None, None, None)
 
 
-class IndexCoverage(Value, frozen=True):
-    """The size of the index; tokens are per chunk."""
+_COVERAGE_FIELDS = (
+    *("docs_processed", "docs_without_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped"),
+)
 
+
+class TypeCoverage(Value, frozen=True):
+    """The documents of one type, by the ending of their paths."""
+
+    ending: str  # empty: none
     documents: int
     documents_without_chunks: int
     chunks: int
+
+
+class IndexCoverage(Value, frozen=True):
+    """The size of the index, as far as it is known; tokens are per chunk."""
+
+    documents: int | None
+    documents_without_chunks: int | None
+    chunks: int | None
     tokens_min: float | None
     tokens_mean: float | None
     tokens_p95: float | None
     tokens_max: float | None
+    by_type: tuple[TypeCoverage, ...] = ()  # by the ending of the path
+    chunks_attempted: int | None = None  # as the run's configuration says
+    chunks_embedded: int | None = None
+    chunks_skipped: int | None = None
+    skipped_reasons: dict[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def rates(self) -> dict[str, tuple[float, int]]:
+        """`no_chunks_rate` and `chunks_skipped_rate`, as far as they are known, and of how many each is."""
+        parts = {
+            "no_chunks_rate": (self.documents_without_chunks, self.documents),
+            "chunks_skipped_rate": (self.chunks_skipped, self.chunks_attempted),
+        }
+        return {
+            name: (part / whole, whole)
+            for name, (part, whole) in parts.items()
+            if part is not None and whole and part <= whole
+        }
 
 
 class Corpus:
@@ -74,6 +106,7 @@ class Corpus:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.documents = Documents(database)
+        self._coverage: dict[str | None, IndexCoverage | None] = {}  # by version
         self._chunks: dict[str, tuple[Chunk, ...]] = {}  # by id
         self._values: dict[str, dict[str | None, _Values]] = {}  # by id and version
         self._room = _TEXTS_AHEAD
@@ -225,38 +258,56 @@ class Corpus:
 
         Documents of which only other chunkers have chunks are not counted.
         """
+        if version not in self._coverage:
+            self._coverage[version] = self._count_coverage(version)
+        return self._coverage[version]
+
+    def _count_coverage(self, version: str | None) -> IndexCoverage | None:
         if not (self._columns >= _CHUNK_COLUMNS and self.documents.are_there):
             return None
-        in_own, in_others, counts = set[object](), set[object](), Counter[object]()
+        in_own, in_others, counts = Counter[object](), set[object](), Counter[object]()
         is_own: dict[object, bool] = {}  # of few versions, as counts are of few values
         for doc_id, found, count in self._select("doc_id", "chunker_version", "token_estimate"):
             if found not in is_own:
                 is_own[found] = version is None or text_or_none(found) in (version, None)
             if is_own[found]:
-                in_own.add(doc_id)
+                in_own[doc_id] += 1
                 counts[count] += 1
             else:
                 in_others.add(doc_id)
         if in_others and not in_own:
             return None
-        own, others = ({_id(doc_id) or "" for doc_id in ids} for ids in (in_own, in_others))
+        own = {_id(doc_id) or "": number for doc_id, number in in_own.items()}
+        others = {_id(doc_id) or "" for doc_id in in_others}
         tokens = {
             float(count): number
             for count, number in counts.items()
             if isinstance(count, (int, float)) and abs(count) <= STORED_NUMBER
         }
-        doc_ids = [*chain.from_iterable(self.documents.by_path.values())]
-        empty = sum(doc_id not in own and doc_id not in others for doc_id in doc_ids)
+        by_type = self._by_type(own, others)
         total = sum(tokens.values())
         mean = math.fsum(count * number for count, number in tokens.items()) / max(1, total)
         return IndexCoverage(
-            documents=sum(doc_id in own for doc_id in doc_ids) + empty,
-            documents_without_chunks=empty,
+            documents=sum(found.documents for found in by_type),
+            documents_without_chunks=sum(found.documents_without_chunks for found in by_type),
             chunks=counts.total(),
             tokens_min=min(tokens, default=None),
             tokens_mean=round(mean, 1) if tokens else None,
             tokens_p95=_at_rank(tokens, math.ceil(0.95 * total)) if tokens else None,
             tokens_max=max(tokens, default=None),
+            by_type=by_type,
+        )
+
+    def _by_type(self, own: Mapping[str, int], others: Container[str]) -> tuple[TypeCoverage, ...]:
+        """How many chunks the documents of each type have, but for those that only others have chunks of."""
+        found: dict[str, list[int]] = {}
+        for path, doc_ids in self.documents.by_path.items():
+            counts = found.setdefault(_ending(path), [])
+            counts += (own.get(doc_id, 0) for doc_id in doc_ids if doc_id in own or doc_id not in others)
+        return tuple(
+            TypeCoverage(ending, len(counts), counts.count(0), sum(counts))
+            for ending, counts in sorted(found.items())
+            if counts
         )
 
     # -- cited passages --------------------------------------------------------------------------------
@@ -376,6 +427,39 @@ class Documents:
 
 
 # -- columns -------------------------------------------------------------------------------------------
+
+
+def _ending(path: str) -> str:
+    """`notes/A.MD` -> `.md`."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    stem, dot, ending = name.rpartition(".")
+    return f".{ending.lower()}" if stem and dot and ending else ""
+
+
+def with_configuration(tables: IndexCoverage | None, given: object) -> IndexCoverage | None:
+    """What a run's `index_coverage` says beside the tables, or without them; None where nothing is known."""
+    known = given if isinstance(given, dict) else {}
+    reasons = known.get("chunks_skipped_reasons")
+    said = {name: _count(known.get(name)) for name in _COVERAGE_FIELDS}
+    if all(number is None for number in said.values()):
+        return tables
+    documents, without, attempted, embedded, skipped = said.values()
+    tables = tables or IndexCoverage(documents, without, None, None, None, None, None)
+    return msgspec.structs.replace(
+        tables,
+        chunks_attempted=attempted,
+        chunks_embedded=embedded,
+        chunks_skipped=skipped,
+        skipped_reasons={
+            str(reason): number
+            for reason, count in (reasons.items() if isinstance(reasons, dict) else ())
+            if (number := _count(count)) is not None
+        },
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= STORED_NUMBER else None
 
 
 def _at_rank(tally: Mapping[float, int], rank: int) -> float:

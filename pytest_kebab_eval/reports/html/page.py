@@ -36,7 +36,7 @@ from pytest_kebab_eval.reports.html.query_index import FAILED_SHOWN, PageQueries
 from pytest_kebab_eval.reports.html.time_charts import latency_histograms, trend_charts
 from pytest_kebab_eval.reports.rows import metric_label, metric_rows, slice_rows
 from pytest_kebab_eval.reports.templates import make_environment
-from pytest_kebab_eval.reports.wording import counted, coverage, match_counts, verdict_effect
+from pytest_kebab_eval.reports.wording import counted, coverage, duration_words, match_counts, verdict_effect
 from pytest_kebab_eval.store.working_tree import WebRepository
 
 if TYPE_CHECKING:
@@ -145,16 +145,6 @@ def _facts(runs: Sequence[Run], kept: RunBriefs) -> Iterator[str]:
     if kept.times:
         took = duration_words(math.fsum(kept.times))
         yield f"{counted(len(kept.times), 'query')} took {took}"
-
-
-def duration_words(milliseconds: float) -> str:
-    """`840 ms`, `18.4 s`, `12 min 5 s`."""
-    if milliseconds < 1000:
-        return f"{milliseconds:.0f} ms"
-    if milliseconds < 99_950:
-        return f"{milliseconds / 1000:.1f} s"
-    minutes, seconds = divmod(round(milliseconds / 1000), 60)
-    return f"{minutes:,} min {seconds} s"
 
 
 # -- templates --------------------------------------------------------------------------------------

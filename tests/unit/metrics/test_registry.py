@@ -66,6 +66,8 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
         "cost_usd",
         "prompt_tokens",
         "judge_tokens",
+        "no_chunks_rate",
+        "chunks_skipped_rate",
         "completion_tokens",
     ],
 )

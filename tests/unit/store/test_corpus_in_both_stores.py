@@ -11,6 +11,7 @@ from pytest_kebab_eval import RunRecorder
 from pytest_kebab_eval.model import Span
 from pytest_kebab_eval.spans import Box
 from pytest_kebab_eval.store import Chunk, IndexCoverage, open_database
+from pytest_kebab_eval.store.corpus import TypeCoverage
 from tests.builders import line
 from tests.stores import Store
 
@@ -65,6 +66,7 @@ def test_the_size_of_the_index_is_counted(store: Store) -> None:
             tokens_mean=10,
             tokens_p95=10,
             tokens_max=10,
+            by_type=(TypeCoverage(".md", 3, 1, 3),),
         )
 
 

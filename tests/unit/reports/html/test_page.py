@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kebab_eval.history import HistoryPoint
-from pytest_kebab_eval.reports.html.page import duration_words
+from pytest_kebab_eval.reports.wording import duration_words
 from pytest_kebab_eval.store.working_tree import WebRepository
 from tests.builders import Json, answer, hit, line, result
 from tests.unit.reports.conftest import FINDS_C1, Page, regression, rendered
