@@ -24,7 +24,7 @@ TOLERATED_DISAGREEMENT = 1
 
 def _is_attributable(judged: Judged) -> bool:
     facts = judged.facts
-    return facts.answerable is True and facts.answered is not None and bool(facts.targets.gains)
+    return facts.answerable is True and facts.grounded is not None and bool(facts.targets.gains)
 
 
 answers = Domain("Answers without error", lambda judged: judged.facts.answer is not None)
@@ -33,24 +33,24 @@ ruled_answers = Domain(
     lambda judged: judged.facts.keeps_rules is not None,
 )
 shipped_answers = Domain(
-    "Answers without error that claim to be grounded, and are not blank",
-    lambda judged: judged.facts.answered is True,
+    "Answers without error that claim to be grounded",
+    lambda judged: judged.facts.grounded is True,
 )
 shipped_to_golden = Domain(
     "Shipped answers to golden queries",
-    lambda judged: judged.facts.answered is True and judged.facts.is_golden,
+    lambda judged: judged.facts.grounded is True and judged.facts.is_golden,
 )
 answerable = Domain("Answerable queries", lambda judged: judged.facts.answerable is True)
 unanswerable = Domain("Unanswerable queries", lambda judged: judged.facts.answerable is False)
 should_refuse = Domain(
     "Should-refuse queries that have an answer",
-    lambda judged: judged.facts.answerable is False and judged.facts.answered is not None,
+    lambda judged: judged.facts.answerable is False and judged.facts.grounded is not None,
 )
 attributable = Domain("Answerable queries with an answer and targets", _is_attributable)
 
 must_cite = Domain(
     "Answers without error whose query has `must_cite`",
-    lambda judged: judged.facts.targets.must_cite and judged.facts.answered is not None,
+    lambda judged: judged.facts.targets.must_cite and judged.facts.grounded is not None,
 )
 
 judged_queries = ResultDomain(
@@ -96,14 +96,14 @@ def citations_resolve(judged: Judged) -> bool:
     alias="abstention_accuracy",
 )
 def refused(judged: Judged) -> bool:
-    return judged.facts.answered is False
+    return judged.facts.grounded is False
 
 
 @metric(
     "hallucination_rate", should_refuse, "a query that should be refused was answered", lower_is_better=True
 )
 def answered(judged: Judged) -> bool:
-    return judged.facts.answered is True
+    return judged.facts.grounded is True
 
 
 @metric(

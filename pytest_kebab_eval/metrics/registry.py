@@ -110,6 +110,11 @@ class Facts(Value, frozen=True):
         ]
 
     @property
+    def grounded(self) -> bool | None:
+        """Whether the answer claims to be grounded, be it blank; None: there is none, False: it refused."""
+        return self.answer.grounded if self.answer else None
+
+    @property
     def answered(self) -> bool | None:
         """Whether an answer was given; None: there is none at all, or a blank one; False: it refused."""
         answer = self.answer
