@@ -58,7 +58,10 @@ def _has_plain_ids(result: QueryResult) -> bool:
     if result.answer and not are_folded([cited.chunk_id or "" for cited in result.answer.citations]):
         return False
     names = [hit.chunk_id for hit in hits] + [hit.doc_id for hit in hits]
-    return are_folded(names if all(names) else filter(None, names))  # type: ignore[arg-type]
+    try:
+        return are_folded(names)  # type: ignore[arg-type]
+    except TypeError:  # some have none
+        return are_folded(filter(None, names))
 
 
 def _with_folded_ids(result: QueryResult) -> QueryResult:
