@@ -210,7 +210,8 @@ def test_a_hostile_chunk_is_escaped_in_the_message(project: Project, actions: No
 
 def test_a_hostile_error_of_b_is_escaped_in_the_message(project: Project, actions: None) -> None:
     project.make_database(
-        A={"q-001": result("c1")}, B={"q-001": result(error="timeout 90%\n::error file=x::y")}
+        A={"q-001": result("c1"), "q-002": result("c2")},
+        B={"q-001": result(error="timeout 90%\n::error file=x::y"), "q-002": result("c2")},
     )
     lines = annotated(project.pytest())
     assert len(lines) == 1
@@ -224,7 +225,7 @@ def test_the_name_of_the_golden_file_is_escaped(project: Project, actions: None)
 
 
 def test_an_unreadable_result_is_annotated(project: Project, actions: None) -> None:
-    project.make_database(A={"q-001": result("c1")}, B={"q-001": "{oops"})
+    project.make_database(A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": "{oops", "q-002": result("c2")})
     (line,) = annotated(project.pytest())
     assert "::the stored result in run B (B) cannot be read: " in line
 

@@ -92,14 +92,17 @@ def test_other_runs_with_equal_results_pass(project: Project) -> None:
 def test_other_timings_costs_and_gates_on_them_pass(project: Project) -> None:
     def runs(elapsed_ms: int) -> Any:
         timings = {"retrieval": elapsed_ms}
-        found = {"q-001": result("c1", elapsed_ms=elapsed_ms, timings_ms=timings, cost_usd=elapsed_ms / 100)}
+        found = {
+            "q-001": result("c1", elapsed_ms=elapsed_ms, timings_ms=timings, cost_usd=elapsed_ms / 100),
+            "q-002": result("c2"),
+        }
         return {"A": found, "B": found}
 
     gate = "--kebab-gate=latency_p95_ms <= 1000"
     project.make_database(**runs(10))
-    project.pytest(gate, "--snapshot-update").assert_outcomes(passed=3, skipped=1)
+    project.pytest(gate, "--snapshot-update").assert_outcomes(passed=4)
     project.make_database(**runs(999))
-    project.pytest(gate).assert_outcomes(passed=3, skipped=1)
+    project.pytest(gate).assert_outcomes(passed=4)
 
 
 def test_a_changed_verdict_fails_with_a_diff_that_names_the_query(project: Project) -> None:

@@ -20,11 +20,12 @@ def test_all_is_as_in_a_single_process_and_comes_once(project: Project) -> None:
     """)
     entries: list[Json] = [{"id": name, "expected_chunk_ids": ["c1"]} for name in ("kept", "lost", "known")]
     entries[2]["xfail"] = {"reason": "issue 7", "until": "9999-12-31"}
-    project.write_golden({"id": "neither"}, *entries)
+    project.write_golden({"id": "new"}, *entries)
     found = dict.fromkeys(["kept", "lost", "known"], result("c1"))
     seen = []
     for workers in ((), ("-n", "2")):
-        project.make_database(A=found, B={**found, "lost": result("c8"), "known": result("c9")})
+        b = {**found, "lost": result("c8"), "known": result("c9"), "new": result("c1")}
+        project.make_database(A=found, B=b)
         outcome = project.pytest(*workers, "-rfxs", "--junitxml=junit.xml", "--kebab-gate=hit@5 >= 0.9")
         reports = {name: (project.path / name).read_bytes() for name in project.reports()}
         seen.append((reports, dump(project.database)))
@@ -33,7 +34,7 @@ def test_all_is_as_in_a_single_process_and_comes_once(project: Project) -> None:
     assert outcome.ret == pytest.ExitCode.TESTS_FAILED
     outcome.stdout.fnmatch_lines(["lost c1, at rank 1 in A", "  query     [?]", "  run A     rank 1"])
     outcome.stdout.fnmatch_lines(["FAILED *::query[[]lost] - lost c1, at rank 1 in A"])
-    outcome.stdout.fnmatch_lines(["SKIPPED*in neither run"])
+    outcome.stdout.fnmatch_lines(["SKIPPED*no baseline*"])
     outcome.stdout.fnmatch_lines(["XFAIL*issue 7*"])
     outcome.stdout.no_fnmatch_line("*Traceback*")
     assert outcome.outlines.count("report: runs/B/report.md") == 1
