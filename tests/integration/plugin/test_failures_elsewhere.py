@@ -172,7 +172,9 @@ def test_a_failure_is_an_assertion_error_for_hooks(project: Project) -> None:
 
 
 def test_a_result_that_cannot_be_read_has_one_line_too(project: Project) -> None:
-    project.make_database(A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": "{oops", "q-002": result("c2")})
+    project.make_database(
+        A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": "{oops", "q-002": result("c2")}
+    )
     project.pytest(*PLAIN)
     (message,) = in_junit(project)
     assert message is not None

@@ -281,16 +281,6 @@ def test_no_gates_on_the_command_line_are_none_to_speak_of(project: Project) -> 
     assert "not judged" not in outcome.stdout.str()
 
 
-def test_a_gate_on_a_part_of_the_golden_queries_comes_with_a_warning_everywhere(project: Project) -> None:
-    project.make_database(half={"q-001": result("c1")})
-    outcome = project.pytest_without_runs("--kebab-run-b=half", "--kebab-gate=hit@5 >= 0.95")
-    outcome.assert_outcomes(passed=2, failed=1)
-    said = "B has no result for 1 of the 2 golden queries"
-    outcome.stdout.fnmatch_lines(["gate holds: hit@5 >= 0.95", f"warning: {said}*"])
-    for name in ("report.md", "report.html", "report.json"):
-        assert said in (project.path / "runs/half" / name).read_text("utf-8")
-
-
 # -- a gate, from the option to the summary --------------------------------------------------------
 
 

@@ -225,7 +225,9 @@ def test_the_name_of_the_golden_file_is_escaped(project: Project, actions: None)
 
 
 def test_an_unreadable_result_is_annotated(project: Project, actions: None) -> None:
-    project.make_database(A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": "{oops", "q-002": result("c2")})
+    project.make_database(
+        A={"q-001": result("c1"), "q-002": result("c2")}, B={"q-001": "{oops", "q-002": result("c2")}
+    )
     (line,) = annotated(project.pytest())
     assert "::the stored result in run B (B) cannot be read: " in line
 
