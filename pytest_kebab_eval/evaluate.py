@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_kebab_eval.comparing.aggregates import aggregate_json
-from pytest_kebab_eval.comparing.checks import ALWAYS, checks_of
+from pytest_kebab_eval.comparing.checks import ALWAYS, WORSE, checks_of
 from pytest_kebab_eval.comparing.decide import Rules, decide
 from pytest_kebab_eval.comparing.evidence import HITS_SHOWN, QueryEvidence
 from pytest_kebab_eval.comparing.gates import judge_gates
@@ -18,10 +19,15 @@ from pytest_kebab_eval.comparing.queries import compare_queries, count_matched
 from pytest_kebab_eval.comparing.replicates import RunAggregate, run_aggregates, shown_runs
 from pytest_kebab_eval.comparing.report import CompareReport, Findings, make_report
 from pytest_kebab_eval.comparing.samples import sides_of
-from pytest_kebab_eval.comparing.totals import compare_totals, count_comparison, judge_warnings
+from pytest_kebab_eval.comparing.totals import (
+    compare_totals,
+    count_comparison,
+    counted_queries,
+    judge_warnings,
+)
 from pytest_kebab_eval.comparing.unlike_runs import reused_ids, unlike_warnings
 from pytest_kebab_eval.comparing.verdicts import Outcome, QueryVerdicts, Verdict, judge_queries
-from pytest_kebab_eval.golden import GoldenSet
+from pytest_kebab_eval.comparing.worse import judge_worse
 from pytest_kebab_eval.inputs import Inputs, find_inputs
 from pytest_kebab_eval.matching.targets import Matcher
 from pytest_kebab_eval.model import Run
@@ -52,7 +58,7 @@ def evaluate(
     An observer is shown every result as it is judged.
     """
     inputs = inputs or find_inputs(settings)
-    golden, rules = inputs.golden, _rules(settings, inputs.golden)
+    golden, rules = inputs.golden, _rules(settings, inputs)
     with open_runs(settings, inputs) as runs:
         seen = runs.one_pass(inputs, [settings.compare_k], observer)
         seen.read(runs.side_by_side())  # every result is judged in all runs, and dropped
@@ -65,9 +71,11 @@ def evaluate(
         stored = runs.stored(shown)  # single results, read again by key
         per_query = compare_queries(decisions, seen, stored, rules)
         sides = sides_of(seen, decisions)
-        counts = count_comparison(per_query, sides, inputs.overlaps, rules) if sides.a else None
+        counts = count_comparison(per_query, sides, inputs.overlaps, rules)
         totals = compare_totals(sides, count_matched(decisions), counts)
-        gates = judge_gates(inputs.gates, totals, sides)
+        gates = judge_gates(inputs.gates, totals, sides, partial(counted_queries, per_query, seen, rules))
+        if sides.a and WORSE in settings.fail_on:
+            gates += (judge_worse(totals, sides, rules.accepted, rules.alpha),)
         verdicts = judge_queries(golden, per_query, QueryVerdicts(seen, decisions, rules, today))
         accepted = Accepted(settings.allow_document_matching, settings.if_no_baseline == "pass")
         problems = find_problems(Comparison(seen, decisions, stored, reused), accepted)
@@ -82,11 +90,14 @@ def evaluate(
     return Evaluation(inputs.run_a, inputs.run_b, report, verdicts, aggregates, runs.matcher)
 
 
-def _rules(settings: Settings, golden: GoldenSet) -> Rules:
-    accepted = frozenset(query.id for query in golden.unusual() if query.xfail)
+def _rules(settings: Settings, inputs: Inputs) -> Rules:
+    """The rules of the comparison; what noise may do is shared by the queries and the item `worse`."""
+    accepted = frozenset(query.id for query in inputs.golden.unusual() if query.xfail)
+    has_two_tests = inputs.runs_a and inputs.has_several and WORSE in settings.fail_on
+    alpha = settings.alpha / 2 if has_two_tests else settings.alpha
     fail_on, loss_over = checks_of(settings.fail_on)
     fail_on |= ALWAYS
-    return Rules(fail_on, settings.compare_k, settings.alpha, accepted, loss_over, settings.require == "all")
+    return Rules(fail_on, settings.compare_k, alpha, accepted, loss_over, settings.require == "all")
 
 
 _EXPLAINED = (Outcome.FAILED, Outcome.XFAILED)  # the second because --runxfail makes it fail

@@ -304,6 +304,7 @@ MISS = _check_of_b(
 )
 CHECKS_OF_B = (FORBIDDEN, RANK_LIMIT, MUST_CITE, MISS)
 ALL_CHECKS = (*CHECKS, COVERAGE, LOSS, *CHECKS_OF_B)
+WORSE = "worse"  # of the whole: a metric of the summary is; no check of a query
 ALWAYS = frozenset({ABSENT.name})  # what fails a query whatever `--kebab-fail-on` says
 DEFAULT_CHECKS = tuple(dict.fromkeys(check.name for check in ALL_CHECKS if check.by_default))
 ANSWER_CHECKS = tuple(name for name in DEFAULT_CHECKS if name not in (RETRIEVAL.name, TEXT.name, "error"))
@@ -321,7 +322,7 @@ def checks_of(words: Iterable[str]) -> tuple[frozenset[str], int]:
     Where a target must not be lost, all must not; what fell out fell by more than any number of ranks.
     """
     limits = [int(word.partition(">")[2] or 0) for word in words if word.partition(">")[0] == LOSS.name]
-    names = {word.partition(">")[0] for word in words}
+    names = {word.partition(">")[0] for word in words} - {WORSE}
     more = {RETRIEVAL.name} if names & {COVERAGE.name, LOSS.name} else set()
     return frozenset(names | more), min(limits, default=0)
 

@@ -1,4 +1,4 @@
-"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate`.
+"""`delta hit@5{difficulty=hard} >= -3% unless p > 0.05` -> a `Gate`; `ship` -> four.
 
 [delta] METRIC[{slice=value}] OP NUMBER[%] [unless p > NUMBER]
 OP: >= > <= < ==    value: * for each
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from decimal import Decimal
+from itertools import chain
 from typing import NamedTuple, NoReturn
 
 from pytest_kebab_eval.comparing.significance import LEAST_P
@@ -31,9 +32,13 @@ OPERATORS: dict[str, Callable[[Decimal, Decimal], bool]] = {
 
 # -- what two runs are compared by, beside the metrics of each ---------------------------------------
 
-COUNTS = ("regressions", "losses", "wins", "failed", "partial_losses", "new", "removed")
+COUNTS = ("regressions", "losses", "wins", "failed", "partial_losses", "wrong", "absent", "new", "removed")
+OF_ONE_RUN = ("wrong", "absent")  # counted whatever A had, and where B is judged alone
+_BETTER = {"wins": 1, "new": 0}  # whether more or less of a count is better; of any other, less is
 _PAIRED = ResultDomain("Golden queries that both runs have, but those that errored in both", lambda _: True)
-_OVERLAP = Family("overlap@{k}", _PAIRED, "ids that both top k share, over those that either has")
+_OVERLAP = Family(
+    "overlap@{k}", _PAIRED, "ids that both top k share, over those that either has", neutral=True
+)
 
 
 def overlap_metric(name: str) -> Metric:
@@ -55,7 +60,53 @@ def is_comparison_metric(name: str) -> bool:
     return True
 
 
+# -- what a number can be ----------------------------------------------------------------------------
+
+_ANY = Decimal("Infinity")
+Range = tuple[Decimal, Decimal]
+
+
+def range_of(metric: str) -> Range:
+    """The least and the most that a metric can be; of the user's own, nothing is known."""
+    if metric in COUNTS:
+        return Decimal(0), _ANY
+    known = known_metric(metric)
+    if known is None:
+        return -_ANY, _ANY
+    most = known.family.max_value if known.family.is_bounded else None
+    return Decimal(0), Decimal(str(most)) if most else _ANY
+
+
+def _better(metric: str) -> int:
+    """1 where more of a metric is better, -1 where less is, 0 where neither is or nobody knows."""
+    if metric in COUNTS:
+        return _BETTER.get(metric, -1)
+    known = known_metric(metric)
+    if known is None or known.family.neutral:
+        return 0
+    return -1 if known.lower_is_better else 1
+
+
+def some_value_fails(op: str, limit: Decimal, ends: Range) -> bool:
+    """Whether a value in a range could miss a limit."""
+    return not all(OPERATORS[op](end, limit) for end in ends)
+
+
 # -- gates -------------------------------------------------------------------------------------------
+
+# What a release asks of answers, as one word.
+SHIP = (
+    "precision_answered >= 0.80",
+    "citation_hit_rate >= 0.75",
+    "under_refusal_rate <= 0.05",
+    "over_refusal_rate <= 0.10",
+)
+
+
+def spelled_out(texts: Iterable[str]) -> Iterator[str]:
+    """The gates, each once, with those that `ship` is short for in its place."""
+    each = ((SHIP if text == "ship" else (text,)) for text in texts)
+    yield from dict.fromkeys(chain.from_iterable(each))
 
 
 class Gate(NamedTuple):
@@ -76,7 +127,7 @@ class Gate(NamedTuple):
     @property
     def needs_baseline(self) -> bool:
         """Whether it takes a run A: it is on a delta, or on the comparison itself."""
-        return self.delta or is_comparison_metric(self.metric)
+        return self.delta or (is_comparison_metric(self.metric) and self.metric not in OF_ONE_RUN)
 
     @property
     def what(self) -> str:
@@ -108,6 +159,37 @@ def known_metric(name: str) -> Metric | None:
     return None
 
 
+def _can_fail(gate: Gate) -> bool:
+    """Whether some value of the metric could miss the number."""
+    least, most = range_of(gate.metric)
+    hundredth = gate.number / 100 if gate.percent else gate.number
+    if gate.delta and gate.percent:  # of A, which can be lost whole and no more
+        return some_value_fails(gate.op, hundredth, (-_ANY if least else Decimal(-1), _ANY))
+    if gate.delta:
+        return some_value_fails(gate.op, hundredth, (least - most, most - least))
+    if gate.percent and gate.metric in COUNTS and gate.metric not in ("new", "removed"):
+        most = Decimal(1)
+    return some_value_fails(gate.op, hundredth, (least, most))
+
+
+def _strict(gate: Gate) -> Gate:
+    """The nearest gate that some value misses; of a change, that nothing was lost."""
+    if gate.delta:
+        return gate._replace(op=f"{gate.op[0]}=", number=Decimal(0))
+    end = range_of(gate.metric)["<" in gate.op].to_integral_value()
+    if gate.percent:
+        end = Decimal(100) if "<" in gate.op else Decimal(0)
+    return gate._replace(op=gate.op[0], number=end)
+
+
+def _as_text(gate: Gate) -> str:
+    """A gate as one would write it."""
+    part = f"{{{gate.part}}}" if gate.part else ""
+    unless = "" if gate.unless_p_above is None else f" unless p > {gate.unless_p_above}"
+    number = f"{gate.number:f}{'%' if gate.percent else ''}"
+    return printable(f"{gate.what}{part} {gate.op} {number}{unless}")
+
+
 def parse_gate(text: str, known: Collection[str]) -> Gate:
     """A gate on one of the known metrics; a `GateError` points at the character that is wrong."""
     try:
@@ -127,6 +209,7 @@ class _Parser:
         delta = self._take(r"delta(?=\s)") is not None
         metric = self._metric(delta)
         part = self._slice()
+        at_op = self._skip_space()
         op = self._expect("|".join(OPERATORS), "one of >=, >, <=, <, ==")
         start = self._skip_space()
         number = Decimal(self._expect(r"[+-]?(\d+(\.\d*)?|\.\d+)", "a number"))
@@ -136,7 +219,34 @@ class _Parser:
         unless = self._unless(delta)
         if self._skip_space() < len(self._text):
             self._fail("the gate to end here" if unless or not delta else "'unless p > …' or the gate's end")
-        return Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
+        gate = Gate(" ".join(self._text.split()), metric, op, number, delta, part, percent, unless)
+        self._check_direction(gate, at_op)
+        self._check_limit(gate, start)
+        return gate
+
+    def _check_direction(self, gate: Gate, at: int) -> None:
+        """One that holds the more easily the worse the metric is was meant the other way round."""
+        better = _better(gate.metric)
+        if (better > 0 and "<" in gate.op) or (better < 0 and ">" in gate.op):
+            op = gate.op.translate(str.maketrans("<>", "><"))
+            number = 0 - better * abs(gate.number) if gate.delta else gate.number
+            meant = gate._replace(op=op, number=number)
+            self._at = at
+            what = f"{'less' if better < 0 else 'more'} of {gate.metric} is better"
+            self._fail(
+                f"{op}, as {what}; did you mean '{_as_text(meant if _can_fail(meant) else _strict(meant))}'?"
+            )
+
+    def _check_limit(self, gate: Gate, at: int) -> None:
+        if not _can_fail(gate):
+            self._at = at
+            least = (
+                f"{'at least' if '>' in gate.op else 'at most'} {gate.number:f}{'%' if gate.percent else ''}"
+            )
+            self._fail(
+                f"a number that some value misses: {gate.what} is always {least};"
+                f" did you mean '{_as_text(_strict(gate))}'?"
+            )
 
     def _metric(self, delta: bool) -> str:
         start = self._skip_space()

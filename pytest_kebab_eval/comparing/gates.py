@@ -9,11 +9,15 @@ from typing import NamedTuple
 from pytest_kebab_eval.comparing.aggregates import rounded
 from pytest_kebab_eval.comparing.gate_grammar import (
     COUNTS,
+    OF_ONE_RUN,
     OPERATORS,
     Gate,
     is_comparison_metric,
     known_metric,
+    range_of,
+    some_value_fails,
 )
+from pytest_kebab_eval.comparing.gate_queries import Counted, queries_against
 from pytest_kebab_eval.comparing.one_pass import OnePass
 from pytest_kebab_eval.comparing.samples import Pairs, Side, Sides
 from pytest_kebab_eval.comparing.significance import ALPHA, PairedTest, least_p
@@ -23,6 +27,7 @@ from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.text import first_of, printable
 
 _VALUES_SHOWN = 8  # of a slice
+_QUERIES_SHOWN, _NAME_WIDTH = 10, 40
 _ANY = Decimal("Infinity")
 
 
@@ -42,16 +47,19 @@ class Compared(NamedTuple):
 
     totals: Totals
     sides: Sides
+    counted: Counted  # the queries that counts count
 
 
-def judge_gates(gates: Iterable[Gate], totals: Totals, sides: Sides) -> tuple[GateResult, ...]:
+def judge_gates(
+    gates: Iterable[Gate], totals: Totals, sides: Sides, counted: Counted
+) -> tuple[GateResult, ...]:
     """Hold each gate against the stored, rounded values of B and A."""
-    compared = Compared(totals, sides)
+    compared = Compared(totals, sides, counted)
     return tuple(_judge(gate, compared) for gate in gates)
 
 
 def _judge(gate: Gate, compared: Compared) -> GateResult:
-    totals, sides = compared
+    totals, sides, counted = compared
     if gate.needs_baseline and sides.a is None:
         reason = "there is no baseline yet"
         return GateResult(str(gate), gate.metric, True, None, reason, skipped=True)
@@ -67,6 +75,9 @@ def _judge(gate: Gate, compared: Compared) -> GateResult:
     reason = judged.reason
     if judged.value is None:
         reason += f"{_values_there(gate, totals)}{_document_hint(gate, totals)}"
+    elif not judged.passed:
+        names = queries_against(gate, judged.part, Decimal(str(judged.value)), sides, counted)
+        reason += f"; against it: {first_of(names, _QUERIES_SHOWN, _NAME_WIDTH)}" if names else ""
     return GateResult(str(gate), gate.metric, judged.passed, judged.value, reason)
 
 
@@ -105,21 +116,17 @@ def _hold(gate: Gate, compared: Compared, part: str | None, found: _Value) -> _J
     margin = -abs(above) if gate.op == "==" else above if ">" in gate.op else -above
     wanted = "" if passed else f", not {gate.op} {gate.number}{'%' if gate.percent else ''}"
     judged = _Judged(part, found.value, passed, f"{found.said}{wanted}", margin)
-    if not _some_value_fails(gate.op, found.limit, found.range):
-        end = f"below {_plain(found.range[0])}" if ">" in gate.op else f"above {_plain(found.range[1])}"
+    if not some_value_fails(gate.op, found.limit, found.range):
+        end = f"below {plain(found.range[0])}" if ">" in gate.op else f"above {plain(found.range[1])}"
         reason = f"{judged.reason}; nothing could fail this gate, as {gate.what} is never {end}"
         return judged._replace(passed=False, reason=reason, can_fail=False)
-    if gate.got_worse(value) and not _some_value_fails(gate.op, found.limit, found.range_from_a):
+    if gate.got_worse(value) and not some_value_fails(gate.op, found.limit, found.range_from_a):
         return judged._replace(
             passed=False, reason=f"{judged.reason}; nothing could fail this gate, {found.from_a}"
         )
     if gate.unless_p_above is not None:
         return _unless(gate, gate.unless_p_above, compared, judged)
     return judged._replace(reason=f"{judged.reason}{_chance(gate, compared, judged, found.limit)}")
-
-
-def _some_value_fails(op: str, limit: Decimal, ends: tuple[Decimal, Decimal]) -> bool:
-    return not all(OPERATORS[op](end, limit) for end in ends)
 
 
 def _unless(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> _Judged:
@@ -170,7 +177,7 @@ def _too_few(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) ->
 
 def _too_noisy(gate: Gate, limit: Decimal, compared: Compared, judged: _Judged) -> str:
     """The same of runs, which differ too much among themselves; where it did get worse."""
-    metric, most = _metric(gate, compared), _range(gate.metric)[1]
+    metric, most = _metric(gate, compared), range_of(gate.metric)[1]
     falls = gate.is_against_fall(judged.value)
     if not gate.got_worse(Decimal(str(judged.value))) or (most == _ANY and not falls):
         return ""
@@ -196,18 +203,18 @@ class _Value(Value, frozen=True):
 def _measured(gate: Gate, compared: Compared, part: str | None) -> _Value:
     """A metric of B; or the change of one, of which `%` is relative to A."""
     totals, number = compared.totals, gate.number / 100 if gate.percent else gate.number
-    least, most = _range(gate.metric)
+    least, most = range_of(gate.metric)
     if not gate.delta or totals.deltas is None or totals.paired_a is None:
         value = totals.aggregate_b.value(gate.metric, part)
         n = 0 if value is None else _measured_in(compared.sides.b, gate, part)
-        said = f"{_name(gate, compared, part)} is {_plain(value)} over {_counted(gate, n)}"
+        said = f"{_name(gate, compared, part)} is {plain(value)} over {_counted(gate, n)}"
         return _Value(value, number, said, (least, most))
     value, in_a = (values.value(gate.metric, part) for values in (totals.deltas, totals.paired_a))
     if value is None or in_a is None:
         return _Value(None)
     n = Pairs(compared.sides, part).changes(_metric(gate, compared)).n
     others = _measured_others(gate, compared, part, n)
-    over = f"{_counted(gate, others[0])} of A and {others[1]} of B" if others else _queries(n)
+    over = f"{_counted(gate, others[0])} of A and {others[1]} of B" if others else count_queries(n)
     return _change(gate, compared, part, value, in_a, over)
 
 
@@ -232,35 +239,26 @@ def _changed_in_both(gate: Gate, compared: Compared, part: str | None) -> _Value
     if not n or n == max(_measured_in(a, gate, part), _measured_in(b, gate, part)):
         return None  # that is what the runs have in total
     before, after = map(rounded, pairs.means(metric))
-    over = f"the {_queries(n)} that both runs measured"
+    over = f"the {count_queries(n)} that both runs measured"
     return _change(gate, compared, part, rounded(after - before), before, over)
 
 
 def _change(gate: Gate, compared: Compared, part: str | None, value: float, in_a: float, over: str) -> _Value:
     """How much a metric changed from what it is in A."""
     number = gate.number / 100 if gate.percent else gate.number
-    least, most = _range(gate.metric)
+    least, most = range_of(gate.metric)
     before = Decimal(str(in_a))
-    said = _plain(value)
+    said = plain(value)
     if gate.percent and in_a:  # what is judged comes first
-        said = f"{100 * value / abs(in_a):+.2f}% ({said} of A's {_plain(in_a)})"
+        said = f"{100 * value / abs(in_a):+.2f}% ({said} of A's {plain(in_a)})"
     return _Value(
         value,
         number * abs(before) if gate.percent else number,
         f"{_name(gate, compared, part)} is {said} over {over}",
         (least - most, most - least),
         (least - before, most - before),
-        f"A's being {_plain(in_a)}",
+        f"A's being {plain(in_a)}",
     )
-
-
-def _range(metric: str) -> tuple[Decimal, Decimal]:
-    """The least and the most that a metric can be; of the user's own, nothing is known."""
-    known = known_metric(metric)
-    if known is None:
-        return -_ANY, _ANY
-    most = known.family.max_value if known.family.is_bounded else None
-    return Decimal(0), Decimal(str(most)) if most else _ANY
 
 
 def _tested(gate: Gate, compared: Compared, part: str | None) -> PairedTest | None:
@@ -299,13 +297,15 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
     if counts is None or value is None:
         return _Value(None)
     number = gate.number / 100 if gate.percent else gate.number
-    said = f"{_name(gate, compared, part)} is {_plain(value)}"
+    said = f"{_name(gate, compared, part)} is {plain(value)}"
     if gate.metric not in COUNTS:
-        said = f"{said} over {_queries(_ranked(compared.sides.b.seen, part))}"
-        return _Value(value, number, said, _range(gate.metric))
+        said = f"{said} over {count_queries(_ranked(compared.sides.b.seen, part))}"
+        return _Value(value, number, said, range_of(gate.metric))
     whole = counts.compared(part)
+    if gate.metric in OF_ONE_RUN:
+        whole += round(counts.value("new", part) or 0)
     is_beside = gate.metric in ("new", "removed")
-    of = f"beside {_queries(whole)} compared" if is_beside else f"of {_queries(whole)}"
+    of = f"beside {count_queries(whole)} compared" if is_beside else f"of {count_queries(whole)}"
     share = f" ({100 * value / whole:.2f}%)" if gate.percent and whole else ""
     limit = number * whole if gate.percent else number
     return _Value(value, limit, f"{said} {of}{share}", (Decimal(0), _ANY if is_beside else Decimal(whole)))
@@ -316,16 +316,18 @@ def _comparison(gate: Gate, compared: Compared, part: str | None) -> _Value:
 
 def _worst(gate: Gate, compared: Compared, judged: Sequence[_Judged]) -> _Judged:
     """The worst of the values of a slice, which fails if any of them does that can."""
-    if all(found.value is None for found in judged):
+    skipped = [found for found in judged if found.value is None]
+    judged = [found for found in judged if found.value is not None]
+    if not judged:
         return _Judged(gate.part, None, False, f"{_nothing(gate)} {_name(gate, compared, gate.part)}")
     able = [found for found in judged if found.can_fail] or judged
-    worst = min(able, key=lambda found: (found.passed, found.value is None, found.margin))
+    worst = min(able, key=lambda found: (found.passed, found.margin))
     failing = sum(not found.passed for found in able)
     rank = "the only value" if len(judged) == 1 else f"the worst of {len(judged)} values"
     counted = f", {failing} of them failing" if failing and len(judged) > 1 else ""
     others = [found for found in judged if found is not worst]
     why = {
-        _nothing(gate): [found for found in others if found.value is None],
+        f"skipped, as {_nothing(gate)}": skipped,
         "too few queries for 'unless' in": [found for found in others if not found.has_enough],
         "nothing could fail it in": [found for found in others if not found.can_fail],
     }
@@ -372,14 +374,15 @@ def _name(gate: Gate, compared: Compared, part: str | None) -> str:
 def _counted(gate: Gate, n: int) -> str:
     """What a metric was measured over."""
     known = known_metric(gate.metric)
-    return f"{n} {known.family.unit}" if known and known.family.unit else _queries(n)
+    return f"{n} {known.family.unit}" if known and known.family.unit else count_queries(n)
 
 
-def _queries(n: int) -> str:
+def count_queries(n: int) -> str:
+    """`1 query`, `2 queries`."""
     return f"{n} {'query' if n == 1 else 'queries'}"
 
 
-def _plain(value: float | Decimal | None) -> str:
+def plain(value: float | Decimal | None) -> str:
     """The stored value as it is, without an exponent or needless zeros."""
     text = f"{value or 0:.4f}".rstrip("0").rstrip(".")
     return text if text not in ("", "-0") else "0"

@@ -11,7 +11,7 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ from pytest_kebab_eval.comparing.facts import QueryJudge, Stored, with_first_of_
 from pytest_kebab_eval.comparing.passage_texts import PassageTexts
 from pytest_kebab_eval.comparing.slices import slices_by_query
 from pytest_kebab_eval.golden import GoldenSet
-from pytest_kebab_eval.matching.locations import Passages
+from pytest_kebab_eval.matching.locations import Passages, has_document
 from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import CUTOFFS, Facts, Judged, Metric, all_metrics
 from pytest_kebab_eval.metrics.registry import Domain
@@ -47,6 +47,12 @@ class Group(NamedTuple):
     rows: Sequence[int]
     query_ids: tuple[str, ...]
     is_golden: bool
+
+    def without(self, query_ids: Collection[str]) -> Group:
+        """The same group, some queries left out."""
+        left = [place for place, query_id in enumerate(self.query_ids) if query_id not in query_ids]
+        ids = tuple(self.query_ids[place] for place in left)
+        return self._replace(rows=[self.rows[place] for place in left], query_ids=ids)
 
     @property
     def in_a(self) -> bool:
@@ -84,13 +90,16 @@ class SeenRun:
         self.judges: set[JudgeIdentity] = set()
         self.repeated: list[str] = []  # queries whose result holds a chunk twice
         self.depth = 0  # of the longest list of hits
+        self.names_documents = False  # whether any hit does
         self._id_hashes = array("q")  # of the ids of all hits, with repetitions
 
     @property
     def name(self) -> str:
         return printable(self.run.run_id)
 
-    def note(self, query_id: str, stored: QueryResult | Unreadable, *, is_golden: bool) -> QueryResult:
+    def note(
+        self, query_id: str, stored: QueryResult | Unreadable, doc_ids: Collection[str], *, is_golden: bool
+    ) -> QueryResult:
         """Notice what is unusual of a result; it is given back with each chunk once, or as an error."""
         self.query_ids.add(query_id)
         if not is_golden:
@@ -112,8 +121,16 @@ class SeenRun:
                 ids = [hit.chunk_id for hit in result.hits]
         if ids:
             self.depth = max(self.depth, result.hits[-1].rank)
+            if not self.names_documents:
+                hits = result.hits
+                self.names_documents = any(has_document(hit) or hit.doc_id in doc_ids for hit in hits)
             self._id_hashes.fromlist([*map(hash, ids if all(ids) else map(key_of, result.hits))])
         return result
+
+    @property
+    def lacks_documents(self) -> bool:
+        """Whether there are hits, and none of them names a document."""
+        return self.depth > 0 and not self.names_documents
 
     @cached_property
     def index(self) -> IndexCoverage | None:
@@ -164,6 +181,7 @@ class OnePass:
         self.ids: list[str] = []  # by row
         self.slices = slices_by_query(golden.queries)
         self._queries = golden.by_id()
+        self._doc_ids = {name for query in golden.queries for name in query.expected_doc_ids or ()}
         self._judge = QueryJudge(matcher, cutoff)
         self._values = _ValuesOfFacts(self.metrics, golden)
         self._columns = [_Columns(self.metrics, golden) for _ in runs]
@@ -189,7 +207,7 @@ class OnePass:
         is_golden = query is not None
         query = query or GoldenQuery(id=query_id, query="")
         results = [
-            None if result is None else run.note(query_id, result, is_golden=is_golden)
+            None if result is None else run.note(query_id, result, self._doc_ids, is_golden=is_golden)
             for run, result in zip(self.runs, stored, strict=True)
         ]
         targets, facts = self._judged(query, results, is_golden=is_golden)

@@ -102,6 +102,7 @@ def find_problems(compared: Comparison, accepted: Accepted) -> Problems:
     has_a = sides[0].letter == "A"
     problems = [*_runs_without_golden(golden, sides)] or [*_errored_baseline(golden, sides)]
     problems += broken_runs(compared.seen)
+    problems += _documents_on_one_side(compared, sides)
     warnings = [*_partial_alone(compared.seen, sides), *_removed(sides), *_repeated_chunks(sides)]
     if not problems and has_a:
         few = _few_compared(compared.decisions, sides[0].name)
@@ -144,6 +145,19 @@ def _partial_alone(seen: OnePass, sides: Sequence[JudgedSide]) -> Iterator[str]:
     absent, queries = len(seen.golden.by_id().keys() - there), len(seen.golden.queries)
     if len(sides) == 1 and seen.is_selection and 0 < absent < queries:
         yield f"B has no result for {absent} of the {queries} golden queries; they count in no metric"
+
+
+def _documents_on_one_side(compared: Comparison, sides: Sequence[JudgedSide]) -> Iterator[str]:
+    """Whatever is told by its document would be lost, or found, by how hits are written alone."""
+    with_hits = [[run for run in side.runs if run.depth] for side in sides]
+    lacking = [bool(runs) and all(run.lacks_documents for run in runs) for runs in with_hits]
+    names = (query.expected_doc_ids or query.forbidden_doc_ids for query in compared.golden.queries)
+    if len(sides) == 2 and all(with_hits) and lacking[0] != lacking[1] and any(names):
+        without, other = (sides[0], sides[1]) if lacking[0] else (sides[1], sides[0])
+        yield (
+            f"no hit of run {without.name} names a document, and those of run {other.name} do; store the"
+            " doc_id of every hit, since what is expected of documents cannot be compared"
+        )
 
 
 def _errored_baseline(golden: GoldenSet, sides: Sequence[JudgedSide]) -> Iterator[str]:

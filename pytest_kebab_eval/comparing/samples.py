@@ -6,7 +6,7 @@ import itertools
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from pytest_kebab_eval.comparing.decide import Decision
 from pytest_kebab_eval.comparing.one_pass import Group, OnePass
 from pytest_kebab_eval.comparing.significance import PairedTest, paired_test, shown_p, student_test
 from pytest_kebab_eval.metrics import Facts, Metric, Values
-from pytest_kebab_eval.metrics.ranking import average_precision_of
+from pytest_kebab_eval.metrics.ranking import average_precision_of, with_documents
 from pytest_kebab_eval.model import Value
 from pytest_kebab_eval.text import printable
 
@@ -50,6 +50,8 @@ class Sample:
         self.seen, self.runs = seen, runs
         self.groups = [group for group in groups if any(group.numbers[run] is not None for run in runs)]
         self._map_depth = map_depth  # `map` is over as many hits, where the runs hold more
+        without_documents = all(seen.runs[run].lacks_documents for run in runs)
+        self._not_measured = _of_documents(seen) if without_documents else ()
         self._by_slices: defaultdict[tuple[str, ...], list[Group]] = defaultdict(list)
         for group in self.groups:
             self._by_slices[group.slices].append(group)
@@ -74,9 +76,13 @@ class Sample:
 
     def _values(self, number: int) -> Sequence[float | None]:
         values = self.seen.values(number)
-        if self._map_depth is None:
+        if self._map_depth is None and not self._not_measured:
             return values
         limited = [*values]
+        for place in self._not_measured:
+            limited[place] = None
+        if self._map_depth is None:
+            return limited
         position = self.seen.positions["map"]
         if values[position] is not None:
             found = self.seen.facts(number).ranking.found
@@ -93,6 +99,22 @@ class Sample:
         means = (mean_of(column[row] for column in columns) for row in rows)
         return (math.nan if found is None else found for found in means)
 
+    def by_query(self, metric: Metric, part: str | None = None) -> Iterator[tuple[str, float]]:
+        """A metric of each query that it was measured of."""
+        position = self.seen.positions[metric.name]
+        for group in self.groups:
+            if part is not None and part not in group.slices:
+                continue
+            if metric.family.over.of_facts:
+                numbers = [number for run in self.runs if (number := group.numbers[run]) is not None]
+                of_all = self.values(numbers)[position]
+                found: Iterator[float] = itertools.repeat(math.nan if of_all is None else of_all)
+            else:
+                found = self.column(metric, group.rows)
+            for query_id, value in zip(group.query_ids, found, strict=False):
+                if not math.isnan(value):
+                    yield query_id, value
+
     def measured(self, metric: Metric, part: str | None) -> Sequence[float]:
         """What was measured of a metric of results, over all queries or a slice."""
         same = metric.family.over, metric.formula  # what percentiles of one time have in common
@@ -105,6 +127,11 @@ class Sample:
         found = self._measured[same].items()
         chosen = (values for slices, values in found if part is None or part in slices)
         return array("d", itertools.chain.from_iterable(chosen))
+
+
+def _of_documents(seen: OnePass) -> Sequence[int]:
+    """The places of the metrics over documents, which a run that names none has no value of."""
+    return [place for place, metric in enumerate(seen.metrics) if metric.family.over is with_documents]
 
 
 class Part:
@@ -240,11 +267,13 @@ class Sides(NamedTuple):
 
 
 class Pairs:
-    """The queries that both sides have, over all or within one slice."""
+    """The queries that both sides have, over all or within one slice, and without some."""
 
-    def __init__(self, sides: Sides, part: str | None = None) -> None:
+    def __init__(self, sides: Sides, part: str | None = None, without: Collection[str] = ()) -> None:
         groups = [group for group in sides.paired() if part is None or part in group.slices]
-        self._sides, self._part = sides, part
+        if without:
+            groups = [left for group in groups if (left := group.without(without)).rows]
+        self._sides, self.without = sides, without
         self._groups = groups
         self.a = None if sides.a is None else sides.a.sample(groups, sides.map_depth)
         self.b = sides.b.sample(groups, sides.map_depth)
@@ -300,6 +329,13 @@ class Pairs:
         before = math.fsum(before * count for (before, _), count in measured.items())
         after = math.fsum(after * count for (_, after), count in measured.items())
         return before / total, after / total
+
+    def by_query(self, metric: Metric) -> Iterator[tuple[str, float, float]]:
+        """The value in A and in B, of each query that both measured."""
+        in_a = dict(self.a.by_query(metric)) if self.a else {}
+        for query_id, after in self.b.by_query(metric):
+            if query_id in in_a:
+                yield query_id, in_a[query_id], after
 
     def room(self, metric: Metric) -> tuple[int, int]:
         """How many queries could fall from what they are in A, and how many could rise."""

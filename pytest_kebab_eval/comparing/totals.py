@@ -17,10 +17,11 @@ from pytest_kebab_eval.comparing.aggregates import (
 )
 from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS
 from pytest_kebab_eval.comparing.decide import Rules
-from pytest_kebab_eval.comparing.gate_grammar import COUNTS
+from pytest_kebab_eval.comparing.gate_grammar import COUNTS, OF_ONE_RUN
 from pytest_kebab_eval.comparing.one_pass import Group, JudgeIdentity, OnePass
 from pytest_kebab_eval.comparing.samples import Pairs, Sample, Side, Sides, Stored, exact, mean_of
 from pytest_kebab_eval.comparing.significance import verdicts
+from pytest_kebab_eval.comparing.wrong import NO_RESULT
 from pytest_kebab_eval.metrics import CUTOFFS, Values
 from pytest_kebab_eval.metrics.registry import mean
 from pytest_kebab_eval.model import ComparisonKind, QueryComparison, Value
@@ -124,35 +125,60 @@ class ComparisonCounts(Value, frozen=True):
         return self.queries if part is None else self.slice_queries.get(part, 0)
 
 
+def _wanted(rules: Rules) -> frozenset[str]:
+    """The checks that make a query count as failed: the defaults also where only gates count."""
+    return rules.fail_on.union(DEFAULT_CHECKS)
+
+
+def counts_of(comparison: QueryComparison, wanted: frozenset[str], loss_over: int) -> Iterator[str]:
+    """The names of the counts that a query is one of."""
+    if comparison.kind in _KINDS:
+        yield _KINDS[comparison.kind]
+    if comparison.fails_on(wanted, loss_over):
+        yield "failed"
+    if comparison.is_partial_loss:
+        yield "partial_losses"
+    if comparison.wrong:
+        yield "wrong"
+    if NO_RESULT in comparison.wrong:
+        yield "absent"
+
+
+def counted_queries(
+    comparisons: Iterable[QueryComparison], seen: OnePass, rules: Rules, name: str
+) -> list[str]:
+    """The queries that a count counts."""
+    if name == "removed":
+        return sorted({query_id for run in seen.side("a") for query_id in run.unknown_query_ids})
+    wanted = _wanted(rules)
+    return [found.query_id for found in comparisons if name in counts_of(found, wanted, rules.loss_over)]
+
+
 def count_comparison(
     comparisons: Iterable[QueryComparison], sides: Sides, cutoffs: Iterable[int], rules: Rules
 ) -> ComparisonCounts:
     """Count kinds and failures; a query failed if it lost one of the checks, or B has no result for it."""
     seen = sides.b.seen
-    wanted = rules.fail_on.union(DEFAULT_CHECKS)  # also where only gates count
+    wanted = _wanted(rules)
     removed = {query_id for run in seen.side("a") for query_id in run.unknown_query_ids}
     alike = Counter(
         (
-            comparison.kind,
-            comparison.fails_on(wanted, rules.loss_over),
-            comparison.is_partial_loss,
+            *counts_of(comparison, wanted, rules.loss_over),
+            *(() if comparison.kind is ComparisonKind.NEW else ("queries",)),
             seen.slices[comparison.query_id],
         )
         for comparison in comparisons
     )
     totals: dict[str | None, Counter[str]] = {None: Counter(removed=len(removed))}
-    for (kind, failed, partial, slices_of_query), count in alike.items():
-        words = [*([_KINDS[kind]] if kind in _KINDS else []), *(["failed"] if failed else [])]
-        words += ["partial_losses"] if partial else []
-        words += [] if kind is ComparisonKind.NEW else ["queries"]
+    for (*words, slices_of_query), count in alike.items():
         for part in (None, *slices_of_query):
-            totals.setdefault(part, Counter()).update(dict.fromkeys(words, count))
+            totals.setdefault(part, Counter()).update(dict.fromkeys(map(str, words), count))
     overlaps = mean_overlaps(seen, sorted({*CUTOFFS, *cutoffs}))
     slices = sorted(part for part in totals if part is not None)
     return ComparisonCounts(
         queries=totals[None]["queries"],
-        values=_numbers(totals[None], overlaps, None),
-        slices={part: _numbers(totals[part], overlaps, part) for part in slices},
+        values=_numbers(totals[None], overlaps, None, alone=sides.a is None),
+        slices={part: _numbers(totals[part], overlaps, part, alone=sides.a is None) for part in slices},
         slice_queries={part: totals[part]["queries"] for part in slices},
         checks=tuple(sorted(wanted)),
         loss_over=rules.loss_over or msgspec.UNSET,
@@ -176,10 +202,11 @@ def mean_overlaps(seen: OnePass, cutoffs: Sequence[int]) -> dict[str | None, dic
 
 
 def _numbers(
-    counts: Counter[str], overlaps: Mapping[str | None, Mapping[str, float]], part: str | None
+    counts: Counter[str], overlaps: Mapping[str | None, Mapping[str, float]], part: str | None, *, alone: bool
 ) -> Numbers:
     """What was counted; `removed` queries are in no slice, since the golden file has none of them."""
-    names = COUNTS if counts["queries"] else ("new", "removed")
+    names: Sequence[str] = COUNTS if counts["queries"] else (*OF_ONE_RUN, "new", "removed")
+    names = OF_ONE_RUN if alone else names
     numbers: Numbers = {name: counts[name] for name in names if part is None or name != "removed"}
     return {**numbers, **overlaps.get(part, {})}
 
@@ -251,7 +278,7 @@ def compare_totals(
     a, b = sides
     aggregate_b = aggregate(b)
     if a is None:
-        return Totals(None, aggregate_b, None, {}, {})
+        return Totals(None, aggregate_b, None, {}, {}, counts)
     aggregate_a = paired_a = aggregate(a)
     deltas = unpaired = differences(aggregate_a, aggregate_b)
     if sides.has_gaps or sides.map_depth:

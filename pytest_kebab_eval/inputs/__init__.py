@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.gate_grammar import Gate, overlap_metric, parse_gate
+from pytest_kebab_eval.comparing.gate_grammar import Gate, overlap_metric, parse_gate, spelled_out
 from pytest_kebab_eval.comparing.rules import SHORTEST_CLAIM, counted_claims
 from pytest_kebab_eval.errors import ChunkerError, GateError
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
@@ -87,7 +87,7 @@ def read_task(
     golden = golden or load_golden_set(settings.golden)
     metrics = tuple(custom_metric(name, function) for name, function in (custom_metrics or {}).items())
     known = [*all_names(), *(metric.name for metric in metrics)]
-    gates = tuple(parse_gate(text, known) for text in settings.gates)
+    gates = tuple(parse_gate(text, known) for text in spelled_out(settings.gates))
     for gate in gates:
         if gate.needs_baseline and settings.run_a is None:
             what = "a delta" if gate.delta else "the comparison of two runs"

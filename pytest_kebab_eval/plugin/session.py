@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_kebab_eval.comparing.checks import WORSE
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.verdicts import Outcome, Verdict
+from pytest_kebab_eval.comparing.worse import WORSE_GATE
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.golden import GoldenSet, load_golden_set
 from pytest_kebab_eval.inputs import Inputs, Task, find_inputs, inputs_of, read_task, run_names
@@ -176,7 +178,11 @@ class EvaluationSource:
             return load_golden_set(self._settings.golden)
 
     def load_gates(self) -> tuple[str, ...]:
-        return self._received.gates if self._received else tuple(map(str, self._read().gates))
+        """The names of all gates, in the order of the report."""
+        if self._received:
+            return self._received.gates
+        own = tuple(map(str, self._read().gates))
+        return (*own, WORSE_GATE) if WORSE in self._settings.fail_on and self.has_baseline() else own
 
     def has_baseline(self) -> bool:
         if self._received:

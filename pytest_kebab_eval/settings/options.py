@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS, OTHER_CHECKS
+from pytest_kebab_eval.comparing.checks import DEFAULT_CHECKS, OTHER_CHECKS, WORSE
 
 _RUN_NAMES = (
     "a run id, a unique prefix of one, latest, latest~1, latest@<branch>, commit:<hash prefix>, or"
     " tag:<name>; several, with commas, are replicates"
 )
-DEFAULT_FAIL_ON = ",".join(DEFAULT_CHECKS)
-_FAIL_ON = (*DEFAULT_CHECKS, *OTHER_CHECKS, "loss>N")
+DEFAULT_FAIL_ON = ",".join((*DEFAULT_CHECKS, WORSE))
+_FAIL_ON = (*DEFAULT_CHECKS, WORSE, *OTHER_CHECKS, "loss>N")
 
 
 Kind = Literal[
@@ -178,8 +178,8 @@ OPTIONS = (
     Option(
         "fail_on",
         "words",
-        f"what a query fails on, of {', '.join(_FAIL_ON)}; +coverage for the defaults and coverage;"
-        " none for gates alone",
+        f"what a query fails on, of {', '.join(_FAIL_ON)} (worse: where a metric of the summary is);"
+        " +coverage for the defaults and coverage, -worse for the defaults without it; none for gates alone",
         default=DEFAULT_FAIL_ON,
         choices=_FAIL_ON,
     ),

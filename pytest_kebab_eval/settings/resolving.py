@@ -15,7 +15,10 @@ from pytest_kebab_eval.store import Address, placed, same_database, to_address
 from pytest_kebab_eval.text import brief
 
 DATABASE_NAME = "kebab.sqlite"
-_MIXED = "{} has checks with and without '+'; write '+' before each (the defaults and these) or before none"
+_MIXED = (
+    "{} has checks with and without '+' or '-'; write one of them before each (the defaults with or without"
+    " these) or before none"
+)
 _NOT_ALONE = "{} has 'none' beside other words; write it alone"
 
 
@@ -113,10 +116,15 @@ def _words(given: Given, option: Option) -> frozenset[str]:
     words = _split(given)
     if words == ["none"]:
         return frozenset()
-    added = [word.removeprefix("+").lstrip() for word in words if word.startswith("+")]
-    if added and len(added) < len(words):
+    added, removed = ([word[1:].lstrip() for word in words if word[:1] == sign] for sign in "+-")
+    if (added or removed) and len(added) + len(removed) < len(words):
         raise SettingsError(_MIXED.format(given.source))
-    words = [*added, *str(option.default).split(",")] if added else words
+    if added or removed:
+        defaults = str(option.default).split(",")
+        words = [*added, *(word for word in defaults if word not in removed)]
+        if unknown := {*removed}.difference(option.choices):
+            known = ", ".join(option.choices)
+            raise SettingsError(f"{given.source} knows no '{brief(min(unknown))}'; it takes {known}")
     for word in words:
         if word == "none":
             raise SettingsError(_NOT_ALONE.format(given.source))

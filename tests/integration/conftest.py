@@ -138,6 +138,20 @@ def _no_settings_from_outside(
     monkeypatch.setenv("COLUMNS", "160")
 
 
+@pytest.fixture(autouse=True)
+def _one_item_less(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No item `worse` in an inner pytest; a test of it, or of the ini value, takes the variable away."""
+    if "pytester" in request.fixturenames:
+        request.getfixturevalue("pytester")  # which unsets the variable
+        monkeypatch.setenv("PYTEST_ADDOPTS", "--kebab-fail-on=-worse")
+
+
+@pytest.fixture
+def ini_decides(_one_item_less: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ini value says what queries fail on."""
+    monkeypatch.delenv("PYTEST_ADDOPTS")
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     """Two queries, of which B lost the second; run A2 is A again.

@@ -258,6 +258,7 @@ def test_a_hook_of_ones_own_that_fails_is_named_safely(evil: Project) -> None:
     assert "pytest_kebab_metrics failed" in said(evil.pytest(a=A, b=B))
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_an_ini_value_is_refused_safely(evil: Project) -> None:
     one_line = " ".join(EVIL.split())
     evil.pytester.makeini(f"[pytest]\nkebab_gates =\n    {one_line}\n")

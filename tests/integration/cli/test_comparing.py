@@ -26,6 +26,7 @@ def test_no_regression_exits_with_0(project: Project) -> None:
     assert "FAILED" not in called.stdout
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_compare_prints_the_table_that_pytest_prints(project: Project) -> None:
     printed = project.pytest("--kebab-gate=hit@5 >= 0.9").outlines
     start = next(at for at, text in enumerate(printed) if "kebab-eval: A → B ---" in text) + 1
@@ -38,6 +39,7 @@ def test_compare_prints_the_table_that_pytest_prints(project: Project) -> None:
     assert hint.endswith(": kebab-eval review A B --query q-002")
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_compare_as_json_is_the_report_json_of_pytest(project: Project) -> None:
     project.pytest("--kebab-gate=hit@5 >= 0.9")
     written = (project.path / "runs" / "B" / "report.json").read_bytes()
@@ -175,6 +177,7 @@ def test_hostile_text_is_escaped_on_the_terminal(project: Project) -> None:
 # -- report ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("ini_decides")
 @pytest.mark.parametrize("form", ["md", "json"])
 def test_a_report_is_that_of_pytest_and_exits_with_0(project: Project, form: str) -> None:
     project.pytest()

@@ -301,7 +301,7 @@ def test_ids_that_differ_only_in_how_a_control_character_is_written_are_two_item
 
 
 @pytest.fixture
-def elsewhere(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def elsewhere(project: Project, ini_decides: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database is far from the project, whose ini file lets the regression pass."""
     project.pytester.makeini("[pytest]\nkebab_fail_on = error\n")
     path = tmp_path_factory.mktemp("elsewhere") / "x.sqlite"
@@ -333,6 +333,7 @@ def test_two_words_are_fine_where_the_rootdir_or_ini_file_is_given(
     assert project.pytest("--kebab-db", str(elsewhere), *how).ret != pytest.ExitCode.USAGE_ERROR
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_two_words_are_fine_within_the_project(project: Project) -> None:
     project.pytester.makeini("[pytest]\nkebab_fail_on = error\n")
     project.pytest("--kebab-db", "kebab.sqlite").assert_outcomes(passed=2)
@@ -347,6 +348,7 @@ def test_two_words_in_addopts_are_refused_with_the_remedy(
     outcome.stderr.fnmatch_lines([f"ERROR: *tox.ini*--kebab-db={elsewhere}*"])
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_two_words_are_fine_where_the_test_path_decides_on_the_ini_file(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -381,6 +383,7 @@ def test_the_header_names_runs_and_golden_file(project: Project) -> None:
     )
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_the_plugin_can_be_disabled(project: Project) -> None:
     project.pytester.makepyfile("def test_own(): pass")
     project.pytest_without_runs("-p", "no:kebab_eval").assert_outcomes(passed=1)

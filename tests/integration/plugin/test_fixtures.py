@@ -69,7 +69,7 @@ def test_what_a_run_does_not_have_is_none(project: Project) -> None:
         def test_q(kebab_query, kebab_result_a, kebab_result_b, kebab_comparison):
             assert (kebab_result_a is not None) == (kebab_query.id == "only-a")
             assert kebab_result_b is None
-            assert kebab_comparison.cause == "absent"
+            assert kebab_comparison.checks == ("absent",)
         """
     )
     project.pytest("-k", "test_q").assert_outcomes(passed=2, deselected=2)

@@ -56,7 +56,7 @@ def test_the_last_line_of_a_failing_gate_has_value_and_limit_and_no_traceback(pr
 
 
 def test_a_gate_on_what_was_not_measured_fails_and_says_so(project: Project) -> None:
-    outcome = project.pytest("--kebab-gate=groundedness >= 0", "-k", "gate")
+    outcome = project.pytest("--kebab-gate=groundedness > 0", "-k", "gate")
     outcome.assert_outcomes(failed=1, deselected=2)
     outcome.stdout.fnmatch_lines(["*nothing was measured for groundedness*"])
 
@@ -279,6 +279,17 @@ def test_no_gates_on_the_command_line_are_none_to_speak_of(project: Project) -> 
     outcome = project.pytest_without_runs("--kebab-record=new", "--kebab-gate=none")
     assert outcome.ret == pytest.ExitCode.OK
     assert "not judged" not in outcome.stdout.str()
+
+
+def test_a_gate_on_a_part_of_the_golden_queries_comes_with_a_warning_everywhere(project: Project) -> None:
+    selection: Json = {"pytest_kebab_eval": {"partial": "-k 001"}}
+    project.make_database(configs={"half": selection}, half={"q-001": result("c1")})
+    outcome = project.pytest_without_runs("--kebab-run-b=half", "--kebab-gate=hit@5 >= 0.95")
+    assert outcome.ret == pytest.ExitCode.OK
+    said = "B has no result for 1 of the 2 golden queries"
+    outcome.stdout.fnmatch_lines(["gate holds: hit@5 >= 0.95", f"warning: {said}*"])
+    for name in ("report.md", "report.html", "report.json"):
+        assert said in (project.path / "runs/half" / name).read_text("utf-8")
 
 
 # -- a gate, from the option to the summary --------------------------------------------------------

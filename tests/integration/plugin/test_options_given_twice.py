@@ -68,6 +68,7 @@ def test_two_values_in_one_place_are_wrong_use(
     assert_refused(project, project.pytest(REAL), TWICE.format(f" in {place}"))
 
 
+@pytest.mark.usefixtures("ini_decides")
 @pytest.mark.parametrize(
     ("addopts", "variable", "words"),
     [(X, "", REAL), ("", X, REAL), (X, Y, REAL), (X, REAL, "")],
@@ -80,7 +81,7 @@ def test_a_later_place_wins_over_an_earlier_one(
     monkeypatch.setenv("PYTEST_ADDOPTS", variable)
     outcome = project.pytest(*words.split(), b="A2")
     assert outcome.ret == 0
-    outcome.assert_outcomes(passed=2)
+    outcome.assert_outcomes(passed=3)
 
 
 def test_workers_of_xdist_do_not_take_the_controllers_words_for_their_own(project: Project) -> None:

@@ -47,11 +47,12 @@ def test_other_tests_run_beside_the_queries(project: Project) -> None:
     project.pytest().assert_outcomes(passed=2, failed=1)
 
 
-def test_a_query_in_neither_run_fails_with_the_reason(project: Project) -> None:
+def test_a_query_in_neither_run_fails(project: Project) -> None:
     project.write_golden({"id": "unasked"}, {"id": "q-001"})
-    outcome = project.pytest()
+    outcome = project.pytest("--kebab-fail-on=none")
     outcome.assert_outcomes(failed=1, passed=1)
-    outcome.stdout.fnmatch_lines(["FAILED*query[[]unasked]*neither run has a result for it"])
+    outcome.stdout.fnmatch_lines(["neither run has a result for it"])
+    assert outcome.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_a_golden_file_of_other_runs_fails_the_session(project: Project) -> None:
@@ -69,11 +70,10 @@ def test_a_query_that_errored_in_both_runs_is_skipped_with_the_reason(project: P
 
 
 def test_a_skip_is_shown_in_the_golden_file(project: Project) -> None:
-    project.write_golden({"id": "one"}, {"id": "two"}, {"id": "three"})
-    found = {name: result("c1") for name in ("one", "two", "three")}
-    project.make_database(A={"one": found["one"], "two": found["two"]}, B=found)
+    project.write_golden({"id": "one"}, {"id": "two"})
+    project.make_database(A={}, B={"one": result(), "two": result()})
     outcome = project.pytest("-rs")
-    outcome.stdout.fnmatch_lines(["SKIPPED [[]1] fixtures/golden_queries.yaml: no baseline*"])
+    outcome.stdout.fnmatch_lines(["SKIPPED [[]2] fixtures/golden_queries.yaml: no baseline*"])
 
 
 @pytest.mark.parametrize("fail_on", ["retrieval", "loss", "none"])

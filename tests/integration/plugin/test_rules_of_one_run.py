@@ -48,6 +48,7 @@ def test_the_command_fails_on_them_too(project: Project) -> None:
     assert (called.code, "s#1 at rank 2" in called.stdout) == (1, True)
 
 
+@pytest.mark.usefixtures("ini_decides")
 def test_a_loss_of_more_than_three_ranks_may_be_asked_for_in_ini(project: Project) -> None:
     project.pytester.makeini("[pytest]\nkebab_fail_on = retrieval, loss > 3\n")
     one_query(project, result("c1"), result("a", "b", "c", "c1"))

@@ -24,8 +24,9 @@ def test_all_is_as_in_a_single_process_and_comes_once(project: Project) -> None:
     found = dict.fromkeys(["kept", "lost", "known"], result("c1"))
     seen = []
     for workers in ((), ("-n", "2")):
-        b = {**found, "lost": result("c8"), "known": result("c9"), "new": result("c1")}
-        project.make_database(A=found, B=b)
+        project.make_database(
+            A=found, B={**found, "lost": result("c8"), "known": result("c9"), "new": result()}
+        )
         outcome = project.pytest(*workers, "-rfxs", "--junitxml=junit.xml", "--kebab-gate=hit@5 >= 0.9")
         reports = {name: (project.path / name).read_bytes() for name in project.reports()}
         seen.append((reports, dump(project.database)))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval import CompareReport, QueryComparison
+from pytest_kebab_eval.comparing.checks import WORSE
 from pytest_kebab_eval.comparing.decide import QueryRates
 from pytest_kebab_eval.comparing.evidence import QueryEvidence
 from pytest_kebab_eval.comparing.gates import GateResult
@@ -17,7 +18,7 @@ from pytest_kebab_eval.comparing.significance import PairedTest, paired_test
 from pytest_kebab_eval.comparing.verdicts import Outcome
 from pytest_kebab_eval.evaluate import Evaluation, evaluate, failure_evidence
 from pytest_kebab_eval.inputs import find_inputs
-from pytest_kebab_eval.settings import Settings
+from pytest_kebab_eval.settings import DEFAULT_FAIL_ON, Settings
 from tests.builders import Json, answer, hit, make_database, result, write_golden
 
 Results = Mapping[str, Json]
@@ -56,12 +57,13 @@ def gated(
     *gates: str,
     **database: Any,
 ) -> CompareReport:
-    """Two runs, or B alone, judged by gates."""
+    """Two runs, or B alone, judged by these gates alone: whether a metric is worse is no matter."""
     listed = [{"id": name, "query": "?", **entry} for name, entry in entries.items()]
     golden = write_golden(directory / "golden.yaml", listed)
     (directory / "kebab.sqlite").unlink(missing_ok=True)
     db = make_database(directory / "kebab.sqlite", a=a or {}, b=b, **database)
-    chosen = Settings("a" if a else None, "b", db, db, golden, gates=gates)
+    fail_on = frozenset(DEFAULT_FAIL_ON.split(",")) - {WORSE}
+    chosen = Settings("a" if a else None, "b", db, db, golden, gates=gates, fail_on=fail_on)
     return evaluate(chosen, find_inputs(chosen)).report
 
 
@@ -74,6 +76,11 @@ def judged(directory: Path, a: Results | None, b: Results, gate: str, **more: An
     """One gate on runs whose queries all expect c1."""
     (judged_gate,) = gated(directory, dict.fromkeys(b, C1), a, b, gate, **more).gates
     return judged_gate
+
+
+def said(gate: GateResult) -> str:
+    """What a gate says, without the queries that count against it."""
+    return gate.reason.partition("; against it: ")[0]
 
 
 def kind_of(comparison: QueryComparison) -> str | None:

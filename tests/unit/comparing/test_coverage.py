@@ -143,7 +143,7 @@ def test_coverage_may_be_asked_for_everywhere_and_means_the_loss_of_all_as_well(
 
 def test_partial_losses_are_a_gate(tmp_path: Path) -> None:
     report = judged(tmp_path, TWO, BOTH, ONE, gates=("partial_losses == 0", "partial_losses <= 50%")).report
-    assert [gate.passed for gate in report.gates] == [False, True]
+    assert [gate.passed for gate in report.gates[:2]] == [False, True]
 
 
 def test_an_xfail_may_accept_a_partial_loss_until_it_is_none(tmp_path: Path) -> None:

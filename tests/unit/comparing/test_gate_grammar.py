@@ -22,13 +22,18 @@ def parsed(text: str) -> Gate:
     return parse_gate(text, NAMES)
 
 
+def towards_better(name: str) -> str:
+    return "<=" if Metric.parse(name).lower_is_better else ">="
+
+
 # -- grammar ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("op", [">=", ">", "<=", "<", "=="])
 def test_every_operator_is_read(op: str) -> None:
-    gate = parsed(f"hit@5 {op} 0.80")
-    assert (gate.metric, gate.op, gate.number) == ("hit@5", op, Decimal("0.80"))
+    name = "error_rate" if "<" in op else "hit@5"
+    gate = parsed(f"{name} {op} 0.80")
+    assert (gate.metric, gate.op, gate.number) == (name, op, Decimal("0.80"))
     assert (gate.delta, gate.part, gate.percent, gate.unless_p_above) == (False, None, False, None)
 
 
@@ -82,7 +87,7 @@ def test_every_slice_can_be_named(written: str, part: str) -> None:
 
 
 def test_every_metric_and_alias_can_be_gated_under_its_canonical_name() -> None:
-    gated = {name: parsed(f"delta {name} >= 0").metric for name in NAMES}
+    gated = {name: parsed(f"delta {name} {towards_better(name)} 0").metric for name in NAMES}
     assert gated == {name: Metric.parse(name).name for name in NAMES}
 
 
@@ -110,8 +115,6 @@ def test_a_gate_of_bytes_that_are_not_text_is_refused() -> None:
 
 spaces = st.text(" \t", max_size=3)
 some_space = st.text(" \t", min_size=1, max_size=3)
-numbers = st.from_regex(r"[+-]?([0-9]{1,3}(\.[0-9]{0,4})?|\.[0-9]{1,4})", fullmatch=True)
-shares = st.from_regex(r"[+-]?(0?\.[0-9]{1,4}|0\.?|1|1\.0)", fullmatch=True)
 chances = st.from_regex(r"0?\.[0-9]{0,3}[1-9]|1", fullmatch=True)
 slices = st.sampled_from(["lang=ko", "difficulty=hard", "category=a b", "tags=x=y", "answerable=true"])
 
@@ -120,8 +123,11 @@ slices = st.sampled_from(["lang=ko", "difficulty=hard", "category=a b", "tags=x=
 def test_whatever_the_grammar_makes_is_read_back_and_round_trips(data: st.DataObject) -> None:
     draw = data.draw
     delta, percent = draw(st.booleans()), draw(st.booleans())
-    name, op = draw(st.sampled_from(NAMES)), draw(st.sampled_from([">=", ">", "<=", "<", "=="]))
-    number = draw(numbers if percent else shares)
+    name = draw(st.sampled_from(NAMES))
+    op = draw(st.sampled_from([towards_better(name)[0], towards_better(name), "=="]))
+    number = draw(
+        st.from_regex(r"[1-9][0-9]?(\.[0-9]{1,4})?" if percent else r"0?\.[1-9]{1,4}", fullmatch=True)
+    )
     part = draw(st.none() | slices)
     unless = draw(st.none() | chances) if delta else None
     pieces = [f"delta{draw(some_space)}" if delta else "", name]
@@ -214,7 +220,7 @@ def test_a_share_above_one_is_marked_at_the_number_with_the_percent_that_was_mea
 
 @pytest.mark.parametrize("name", ["judge_correctness", "latency_p95_ms", "latency_p50_ms:judge", "cost_usd"])
 def test_what_is_no_share_may_be_above_one(name: str) -> None:
-    assert parsed(f"{name} <= 4.5").number == Decimal("4.5")
+    assert parsed(f"{name} {towards_better(name)} 4.5").number == Decimal("4.5")
 
 
 def test_the_mark_is_right_after_a_tab() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Json, result
-from tests.unit.comparing.conftest import C1, gated
+from tests.unit.comparing.conftest import C1, gated, said
 
 Found = dict[str, tuple[int, int]]  # by difficulty: how many queries are found, of how many
 
@@ -43,7 +43,6 @@ B: Found = {"easy": (4, 4), "hard": (1, 2), "odd": (2, 3)}  # 1, 0.5, 0.6667
             0.5,
             "over 2 queries, not >= 0.7; the worst of 3 values of difficulty, 2 of them failing",
         ),
-        ("hit@5{difficulty=*} < 1", False, 1.0, "{difficulty=easy} is 1 over 4 queries, not < 1; the worst"),
         ("hit@5{difficulty=*} == 0.6667", False, 1.0, "{difficulty=easy} is 1"),
         ("mrr{difficulty=*} >= 50%", True, 0.5, "{difficulty=hard} is 0.5"),
     ],
@@ -77,31 +76,28 @@ def test_a_value_that_cannot_fail_is_named_and_others_decide(tmp_path: Path) -> 
     for easy in (4, 2):
         found = every(tmp_path, a, {"easy": (easy, 4), "hard": (0, 1)}, "regressions{difficulty=*} <= 1")
         assert found.passed is (easy == 4)
-        assert found.reason.endswith("; nothing could fail it in hard")
+        assert said(found).endswith("; nothing could fail it in hard")
     assert not every(tmp_path, a, {"easy": (4, 4), "hard": (1, 1)}, "regressions{difficulty=*} <= 4").passed
 
 
 def test_a_slice_that_no_query_has_fails(tmp_path: Path) -> None:
-    found = every(tmp_path, None, B, "hit@5{lang=*} >= 0")
+    found = every(tmp_path, None, B, "hit@5{lang=*} > 0")
     assert (found.passed, found.value) == (False, None)
     assert found.reason == "nothing was measured for hit@5{lang=*}; lang is not given by any query"
 
 
-def test_a_value_of_which_nothing_was_measured_fails_as_it_would_alone(tmp_path: Path) -> None:
+def test_a_value_of_which_nothing_was_measured_is_skipped_and_named(tmp_path: Path) -> None:
     entries, results = by_difficulty(B)
     entries["free"] = {"difficulty": "none"}  # of which no chunk is expected
     entries["absent"] = C1 | {"difficulty": "gone"}  # which the run does not have
     gates = ["hit@5{difficulty=*} > 0", "hit@5{difficulty=*} > 0.5", "hit@5{difficulty=gone} > 0"]
     there, missed, gone = gated(tmp_path, entries, None, results | {"free": result("c1")}, *gates).gates
-    assert not there.passed
-    assert not gone.passed
-    assert there.reason == (
-        "nothing was measured for hit@5{difficulty=gone}; the worst of 5 values of difficulty,"
-        " 2 of them failing; nothing was measured for none"
-    )
-    assert missed.reason == (
-        "hit@5{difficulty=hard} is 0.5 over 2 queries, not > 0.5; the worst of 5 values of difficulty,"
-        " 3 of them failing; nothing was measured for gone, none"
+    assert (there.passed, missed.passed, gone.passed) == (True, False, False)
+    skipped = "skipped, as nothing was measured for gone, none"
+    worst = "hit@5{difficulty=hard} is 0.5 over 2 queries"
+    assert there.reason == f"{worst}; the worst of 3 values of difficulty; {skipped}"
+    assert said(missed) == (
+        f"{worst}, not > 0.5; the worst of 3 values of difficulty, 1 of them failing; {skipped}"
     )
 
 
@@ -125,16 +121,16 @@ def test_a_gate_on_every_value_fails_if_that_on_any_one_does(tmp_path: Path) -> 
         judged = gated(directory, entries, a, b, *gates).gates
         for first in range(0, len(judged), len(parts)):
             every_, *single = judged[first : first + len(parts)]
-            failing = sum(not one.passed for one in single)
+            failing = sum(not one.passed for one in single if one.value is not None)
             assert every_.passed is (failing == 0), found
             assert (f"{failing} of them failing" in every_.reason) is (failing > 0), every_.reason
             assert every_.passed or any(
-                every_.reason.startswith(one.reason) for one in single if not one.passed
+                every_.reason.startswith(said(one)) for one in single if not one.passed
             )
 
 
 def test_where_nothing_was_measured_of_any_value_it_fails(tmp_path: Path) -> None:
-    found = every(tmp_path, None, B, "groundedness{difficulty=*} >= 0")
+    found = every(tmp_path, None, B, "groundedness{difficulty=*} > 0")
     assert (found.passed, found.value) == (False, None)
     assert found.reason.startswith("nothing was measured for groundedness{difficulty=*}")
 
@@ -144,12 +140,12 @@ def test_a_value_with_too_few_queries_for_unless_fails_as_it_would_alone(tmp_pat
     a: Found = {"easy": (6, 6), "hard": (4, 4)}
     chance = every(tmp_path, a, {"easy": (2, 6), "hard": (0, 4)}, gate)
     assert not chance.passed
-    assert chance.reason == (
+    assert said(chance) == (
         "delta hit@5{difficulty=hard} is -1 over 4 queries, not >= 0; with so few no result has p <= 0.05:"
         " at least 5 are needed, or drop 'unless'; the worst of 2 values of difficulty, 1 of them failing"
     )
     lost = every(tmp_path, a, {"easy": (1, 6), "hard": (4, 4)}, gate)
-    assert lost.reason == (
+    assert said(lost) == (
         "delta hit@5{difficulty=easy} is -0.8333 over 6 queries, not >= 0; p = 0.0312 <= 0.05;"
         " the worst of 2 values of difficulty, 2 of them failing; too few queries for 'unless' in hard"
     )

@@ -14,6 +14,7 @@ from pytest_kebab_eval.evaluate import evaluate
 from pytest_kebab_eval.inputs import find_inputs
 from pytest_kebab_eval.settings import Settings
 from tests.builders import Json, hit, make_database, result, stored, write_golden
+from tests.unit.comparing.conftest import said
 
 
 def overlap(a: list[int], b: list[int], k: int) -> float | None:
@@ -60,7 +61,7 @@ def compared(
     entries = [{"id": name, "query": "?", "lang": "de" if name < "q2" else "en", **entry} for name in a]
     golden = write_golden(directory / "golden.yaml", entries)
     db = make_database(directory / "kebab.sqlite", a=a, b=b)
-    chosen = Settings("a", "b", db, db, golden, gates=gates)
+    chosen = Settings("a", "b", db, db, golden, gates=gates, fail_on=frozenset())
     return evaluate(chosen, find_inputs(chosen)).report
 
 
@@ -113,7 +114,7 @@ def test_a_query_that_errored_in_both_runs_has_no_rankings(tmp_path: Path) -> No
 )
 def test_a_gate_on_the_comparison_itself(tmp_path: Path, gate: str, passes: bool, reason: str) -> None:
     (judged,) = compared(tmp_path, A, B, gate, expected_chunk_ids=["c1"]).gates
-    assert (judged.passed, judged.reason) == (passes, reason)
+    assert (judged.passed, said(judged)) == (passes, reason)
 
 
 def test_a_delta_of_the_comparison_makes_no_sense(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def accepted(*checks: str, **more: Any) -> Json:
 
 
 def test_what_can_be_accepted_is_what_can_fail_but_for_an_error_and_what_is_forbidden() -> None:
-    assert {*ACCEPTABLE_CHECKS, "error", "forbidden", "loss>N"} == {*BY_NAME["fail_on"].choices}
+    assert {*ACCEPTABLE_CHECKS, "error", "forbidden", "worse", "loss>N"} == {*BY_NAME["fail_on"].choices}
 
 
 @pytest.mark.parametrize("checks", [(), ACCEPTABLE_CHECKS], ids=["none named", "all named"])

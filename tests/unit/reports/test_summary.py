@@ -54,7 +54,7 @@ def test_a_metric_that_falls_is_worse_only_if_it_is_given_how_many_are_listed(tm
 def test_every_report_says_the_same_of_a_metric(tmp_path: Path, lost: int, said: str) -> None:
     ids = [f"q{n}" for n in range(40)]
     a, b = dict.fromkeys(ids, HIT), dict.fromkeys(ids, HIT) | dict.fromkeys(ids[:lost], MISS)
-    report = compared(tmp_path, dict.fromkeys(ids, C1), a, b, "hit@1 >= 0")
+    report = compared(tmp_path, dict.fromkeys(ids, C1), a, b, "hit@1 > 0")
     (conclusion,) = (row.conclusion for row in metric_rows(report) if row.name == "hit@1")
     assert conclusion.startswith(said)
     terminal = [line.text for line in summary(report) if line.text.startswith("hit@1 ")]
@@ -65,7 +65,7 @@ def test_every_report_says_the_same_of_a_metric(tmp_path: Path, lost: int, said:
         if "`hit@1`" in row[0].split()  # open, and among all
     ]
     page = rendered(
-        tmp_path, [C1 | {"id": name, "query": "?"} for name in ids], a=a, b=b, gates=("hit@1 >= 0",)
+        tmp_path, [C1 | {"id": name, "query": "?"} for name in ids], a=a, b=b, gates=("hit@1 > 0",)
     )
     html = [row for row in page.section("metrics").split("<tr") if ">hit@1<" in row]  # drawn, and among all
     for shown, places in ((terminal, 1), (markdown, 2), (html, 2)):
@@ -113,11 +113,12 @@ def metrics_in(lines: Iterable[Line]) -> list[str]:
 
 def test_the_summary_begins_with_the_verdict_what_changed_and_the_gates(tmp_path: Path) -> None:
     report = compared(tmp_path, RICH, BEFORE, AFTER, "hit@5 >= 0.9")
-    verdict, changed, gate, reason, table, *_ = (line.text for line in summary(report))
+    verdict, changed, gate, reason, worse, _, table, *_ = (line.text for line in summary(report))
     assert verdict == headline(report)
     assert changed.startswith("changed in the configuration: ")
     assert gate == "gate FAILED: hit@5 >= 0.9"
     assert reason.startswith("     hit@5 is ")
+    assert worse == "gate holds: no metric is worse"
     assert table.startswith("metric ")
 
 

@@ -23,13 +23,24 @@ def test_none_is_the_word_for_failing_on_nothing() -> None:
     assert converted("fail_on", "none") == frozenset()
 
 
-def test_a_plus_adds_to_the_defaults() -> None:
-    assert converted("fail_on", "+coverage, +loss>3") == {*DEFAULT_CHECKS, "coverage", "loss>3"}
+def test_a_plus_adds_to_the_defaults_and_a_minus_takes_away() -> None:
+    defaults = {*DEFAULT_CHECKS, "worse"}
+    assert converted("fail_on", "+coverage, +loss>3") == {*defaults, "coverage", "loss>3"}
+    assert converted("fail_on", "-worse,-answer") == defaults - {"worse", "answer"}
+    assert converted("fail_on", "- worse, + coverage") == {*DEFAULT_CHECKS, "coverage"}
 
 
-def test_checks_with_and_without_a_plus_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"--kebab-fail-on has checks with and without '\+'; write"):
-        converted("fail_on", "+coverage,miss")
+@pytest.mark.parametrize("words", ["+coverage,miss", "-worse,miss"])
+def test_checks_with_and_without_a_sign_are_refused(words: str) -> None:
+    with pytest.raises(
+        SettingsError, match=r"--kebab-fail-on has checks with and without '\+' or '-'; write"
+    ):
+        converted("fail_on", words)
+
+
+def test_what_is_taken_away_is_known() -> None:
+    with pytest.raises(SettingsError, match="--kebab-fail-on knows no 'worst'; it takes retrieval"):
+        converted("fail_on", "-worst")
 
 
 def test_none_beside_another_word_is_refused() -> None:

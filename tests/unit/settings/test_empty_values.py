@@ -67,8 +67,8 @@ def test_settings_are_not_made_of_an_empty_value(option: Option, source: str, na
 
 
 CHECKS = (
-    "retrieval, text, answer, refusal, citation, error, loss, attribution, coverage, forbidden, rank_limit,"
-    " must_cite, miss"
+    "retrieval, text, answer, refusal, citation, error, worse, loss, attribution, coverage, forbidden,"
+    " rank_limit, must_cite, miss"
 )
 FAIL_ON = f"give some of {CHECKS}, loss>N or none"
 GATE = "give a condition such as 'hit@5 >= 0.80'"

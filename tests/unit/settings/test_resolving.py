@@ -76,7 +76,7 @@ def test_the_defaults(dirs: Directories) -> None:
         golden=dirs.called / "fixtures" / "golden_queries.yaml",
         suite=None,
         runs_dir=dirs.called / "runs",
-        fail_on=frozenset({"retrieval", "text", "answer", "refusal", "citation", "error"}),
+        fail_on=frozenset({"retrieval", "text", "answer", "refusal", "citation", "error", "worse"}),
         strict_chunker_version=False,
         k=5,
         compare_k=10,
@@ -287,7 +287,7 @@ def test_a_flag_in_the_ini_file_is_true_or_false(dirs: Directories, ini: str) ->
 def test_fail_on_takes_only_the_words_it_knows(dirs: Directories) -> None:
     assert refusal(dirs, fail_on="retrieval,speed") == (
         "--kebab-fail-on knows no 'speed'; "
-        "it takes retrieval, text, answer, refusal, citation, error, loss, attribution,"
+        "it takes retrieval, text, answer, refusal, citation, error, worse, loss, attribution,"
         " coverage, forbidden, rank_limit, must_cite, miss, loss>N, none"
     )
 
