@@ -203,6 +203,7 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
     with open_database(address) as database:
         before = stored_values(database.stored_aggregate(run_id))
         seen = score_runs(database, [find_run(database, run_id)], golden)
+        made = aggregate_of_run(seen, 0)
     if seen.runs[0].unreadable:
         query_id, reason = next(iter(seen.runs[0].unreadable.items()))
         tell(
@@ -210,7 +211,6 @@ def _aggregate_again(run_id: str, address: Address, golden: GoldenSet) -> Change
             f" cannot be read: {reason}"
         )
         return None
-    made = aggregate_of_run(seen, 0)
     store_aggregate(run_id, made, db=address)
     after = made.values
     both = {name: (before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())}

@@ -109,4 +109,5 @@ def test_the_json_report_has_the_fields_of_a_compare_report(db: Path, golden: Pa
         "lost": [],
         "gained": [],
         "overlap": 0.5,  # c1 is all that both have, of c1 and x
+        "wrong": [],
     }
