@@ -16,7 +16,7 @@ from pytest_kebab_eval.matching.targets import Matcher, Targets
 from pytest_kebab_eval.metrics import CHANGED, GONE, KEPT, NOT_STORED, TextStates
 from pytest_kebab_eval.model import GoldenQuery, Hit, MatchMode, QueryResult
 from pytest_kebab_eval.spans import Box, overlap
-from pytest_kebab_eval.text.folding import is_blank
+from pytest_kebab_eval.text.folding import fold_text, is_blank
 
 _LEAST_BY_ID = 0.5  # of the text before
 _LEAST_BY_SPAN = 0.1  # of it, or of B's correct hits together, where these are shorter
@@ -197,6 +197,8 @@ def _state(known: Sequence[str], text: str, least: float, *, of_shorter: bool) -
         return KEPT
     if is_blank(text):
         return GONE
+    if fold_text(text) in map(fold_text, known):
+        return KEPT
     from pytest_kebab_eval.matching.kept import kept_part
     from pytest_kebab_eval.matching.text import comparable_letters
 

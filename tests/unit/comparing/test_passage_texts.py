@@ -123,6 +123,8 @@ def verdict(evaluation: Evaluation) -> str:
         (PASSAGE, PASSAGE, "kept"),
         (PASSAGE, f"  {PASSAGE.replace(' ', '  ')}\n", "kept"),
         (PASSAGE, f"**{PASSAGE}**", "kept"),
+        (PASSAGE, PASSAGE.replace("thirty", "thir\u00adty").replace("'", "\u2019"), "kept"),
+        (SHORT, SHORT.replace("30", "\uff13\uff10"), "kept"),
         (PASSAGE, "", "gone"),
         (PASSAGE, " \n", "gone"),
         (PASSAGE, PASSAGE[:60], "gone"),
