@@ -10,7 +10,7 @@ from tests.builders import hit, make_database, result, write_golden
 from tests.test_architecture import HOME, PACKAGE
 from tests.test_cold_start import GATE, SHOWN, line, run
 
-MOST, MOST_WITH_A_PAGE = 85, 96
+MOST, MOST_WITH_A_PAGE = 88, 98
 PAGE = {"reports.html", "history", "reports.briefs", "store.working_tree"}
 NEVER_IN_A_PLAIN_GATE = {
     *("api", "cli", "importers", "upkeep"),

@@ -166,7 +166,7 @@ def _check_output(output: Path, settings: Settings) -> None:
 # What the reports have near their beginning: Markdown, JSON, HTML.
 _MARKS = (
     b"(candidate) `",
-    b'{\n  "run_a": ',
+    b'{\n  "passed": ',
     b"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-",
 )
 

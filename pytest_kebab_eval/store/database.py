@@ -50,6 +50,7 @@ class Connection(ABC):
 
     AMONG: ClassVar[str]  # what stands after a column for: it has one of many values
     BY_BYTES: ClassVar[str]  # what stands after a column to sort by its bytes
+    HOLDS_NUL: ClassVar[bool]  # whether a text may have one
 
     @abstractmethod
     def rows(self, statement: str, values: Sequence[Any] = (), *, are_many: bool = False) -> Iterable[Row]:
@@ -116,13 +117,17 @@ class Database:
 
     # -- rows as they are stored -----------------------------------------------------------------------
 
+    def _may_hold(self, text: str) -> bool:
+        """Whether the text may be in a table, perhaps one that others wrote."""
+        return can_hold(text) or (self._connection.HOLDS_NUL and can_hold(text.replace("\0", "")))
+
     def columns(self, table: str) -> set[str]:
         """The names of a table's columns; none if there is no such table."""
         return self._connection.columns(table)
 
     def select(self, table: str, *columns: str, **equal: str) -> Iterable[Row]:
         """Columns of the rows of a table in which others have these values."""
-        if not all(map(can_hold, equal.values())):
+        if not all(map(self._may_hold, equal.values())):
             return ()
         where = f" WHERE {' AND '.join(f'{column} = ?' for column in equal)}" if equal else ""
         statement = f"SELECT {', '.join(columns)} FROM {{schema}}{table}{where}"
@@ -233,7 +238,7 @@ class Database:
             "SELECT query_id, result_json FROM {schema}eval_query_results"
             f" WHERE run_id = ? ORDER BY query_id {by_bytes}"
         )
-        return self._connection.rows(statement, (run_id,), are_many=True) if can_hold(run_id) else ()
+        return self._connection.rows(statement, (run_id,), are_many=True) if self._may_hold(run_id) else ()
 
     def rows(self, run_id: str, query_ids: Sequence[str] | None = None) -> Iterator[tuple[str, object]]:
         """The ids and `result_json` of a run, streamed in the order of the ids' bytes.

@@ -101,6 +101,7 @@ class PostgresConnection(Connection):
 
     AMONG = "= ANY(?)"
     BY_BYTES = 'COLLATE "C"'
+    HOLDS_NUL = False
 
     def __init__(self, raw: psycopg.Connection[Any], schema: str, columns: Mapping[str, set[str]]) -> None:
         self._raw = raw

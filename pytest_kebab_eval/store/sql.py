@@ -256,7 +256,8 @@ def make_missing_tables(
 def store_aggregates(connection: Connection, aggregates: Mapping[str, str], name: str) -> None:
     """Write `aggregate_json` of runs by their ids; a `StoreError` if one of them is not there."""
     for run_id, aggregate in aggregates.items():
-        if not can_hold(run_id) or connection.execute(_UPDATE_AGGREGATE, (aggregate, run_id)) != 1:
+        can_be_there = connection.HOLDS_NUL or can_hold(run_id)
+        if not can_be_there or connection.execute(_UPDATE_AGGREGATE, (aggregate, run_id)) != 1:
             raise StoreError(f"nothing was stored: there is no run '{printable(run_id)}' in {name}")
 
 

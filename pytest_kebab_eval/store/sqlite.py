@@ -56,6 +56,7 @@ class SqliteConnection(Connection):
 
     AMONG = "IN (SELECT value FROM json_each(?))"
     BY_BYTES = "COLLATE BINARY"
+    HOLDS_NUL = True  # in what others wrote
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._raw = raw

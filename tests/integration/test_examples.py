@@ -250,7 +250,7 @@ def test_the_script_gates_the_runs_itself(tmp_path: Path) -> None:
     outcome = run_script(OWN / "run.py", str(tmp_path), "--gate", cwd=tmp_path)
     assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
     # 33 queries and one gate, on an average, which holds
-    assert "1 failed, 33 passed" in outcome.stdout
+    assert "1 failed, 34 passed" in outcome.stdout
     assert "lost 'Probation' (notes/onboarding.md:24-27), at rank 2 in A" in outcome.stdout
     assert (tmp_path / "runs" / "by-window" / "report.md").is_file()
 
@@ -347,7 +347,7 @@ def test_the_minimal_example_catches_its_regression_each_time_it_is_run(tmp_path
     for _ in range(2):
         outcome = run_script(MINIMAL, cwd=tmp_path)
         assert outcome.returncode == pytest.ExitCode.TESTS_FAILED
-        assert "1 failed, 1 passed" in outcome.stdout
+        assert "1 failed, 2 passed" in outcome.stdout
         # "vacation" is not "Vacation" to the candidate, which finds the other note, by the word "entered"
         assert "FAILED golden.yaml::query[days-off]" in outcome.stdout
 

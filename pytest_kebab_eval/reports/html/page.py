@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import jinja2
 from markupsafe import Markup
 
+from pytest_kebab_eval.comparing.gates import GateResult
 from pytest_kebab_eval.comparing.report import CompareReport
+from pytest_kebab_eval.comparing.worse import WORSE_GATE
 from pytest_kebab_eval.model import Run, Value
 from pytest_kebab_eval.reports.as_markdown import Context
 from pytest_kebab_eval.reports.briefs import Briefs, RunBriefs
@@ -76,7 +78,7 @@ def render_report_html(
         "failed_shown": FAILED_SHOWN,
         "coverage": coverage(report),
         "matched": match_counts(report),
-        "gates": sorted(report.gates, key=lambda gate: gate.passed),
+        "gates": sorted(gates_shown(report), key=lambda gate: gate.passed),
         "counted": counted,
         "forest": forest(drawn) if report.deltas else None,
         "bars": drawn,
@@ -98,6 +100,11 @@ def render_report_html(
     page = _environment().get_template("html/report.html.jinja").stream(values)
     page.enable_buffering(100)
     yield from page
+
+
+def gates_shown(report: CompareReport) -> list[GateResult]:
+    """The gates but for that of every comparison where it holds: it would push down what failed."""
+    return [gate for gate in report.gates if not gate.passed or gate.gate != WORSE_GATE]
 
 
 # -- the runs at the top: commit, branch, date, and how long their queries took --------------------

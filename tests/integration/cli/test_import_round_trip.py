@@ -68,5 +68,6 @@ def test_the_gate_in_pytest_says_the_same(
     bring(case, case.files, "again")
     assert pytester.runpytest_inprocess(*args, "--kebab-run-b=again").ret == pytest.ExitCode.OK
     red = pytester.runpytest_inprocess(*args, "--kebab-run-b=damaged")
-    failed = [line.partition("query[")[2].partition("] - ")[0] for line in red.outlines if "FAILED " in line]
+    lines = [line for line in red.outlines if "FAILED " in line and "query[" in line]
+    failed = [line.partition("query[")[2].partition("] - ")[0] for line in lines]
     assert (red.ret, failed) == (pytest.ExitCode.TESTS_FAILED, case.lost)

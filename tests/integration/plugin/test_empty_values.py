@@ -13,6 +13,8 @@ from pytest_kebab_eval.settings import OPTIONS, Option
 from tests.builders import dump
 from tests.integration.conftest import LEAN, Project
 
+pytestmark = pytest.mark.usefixtures("ini_decides")
+
 RUNS = {"run_a": "--kebab-run-a=A", "run_b": "--kebab-run-b=B"}
 
 

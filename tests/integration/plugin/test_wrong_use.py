@@ -182,7 +182,10 @@ def test_a_number_too_large_in_a_golden_file_is_wrong_use(project: Project) -> N
         ("--kebab-span-overlap=1.01", "--kebab-span-overlap takes a number above 0 and up to 1, not '1.01'"),
         ("--kebab-span-overlap=nan", "--kebab-span-overlap takes a number above 0 and up to 1, not 'nan'"),
         ("--kebab-span-overlap=half", "--kebab-span-overlap takes a number above 0 and up to 1, not 'half'"),
-        ("--kebab-fail-on=retrieval,typo", "--kebab-fail-on knows no 'typo'; it takes retrieval, answer"),
+        (
+            "--kebab-fail-on=retrieval,typo",
+            "--kebab-fail-on knows no 'typo'; it takes retrieval, text, answer",
+        ),
     ],
 )
 def test_an_invalid_value_of_an_option_is_wrong_use(project: Project, option: str, said: str) -> None:
