@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_kebab_eval.comparing.several_runs import Judged, Outcomes, judge, tally_of
+from pytest_kebab_eval.comparing.several_runs import JudgedCheck, Outcomes, judge, tally_of
 
 ALPHA = 0.05
 KINDS = ("steady", "mixed", "all at 0.95", "half at 0.5", "shard", "mixed, shard")
@@ -101,11 +101,11 @@ def sessions_of(cell: Cell, sessions: int, checks: int = 1) -> Iterator[list[Che
         yield [draw_check(cell, generator) for _ in range(checks)]
 
 
-def judged(session: list[Check]) -> list[Judged]:
+def judged(session: list[Check]) -> list[JudgedCheck]:
     return [*judge({str(number): Counter(check) for number, check in enumerate(session)}).values()]
 
 
-def fails(found: list[Judged]) -> bool:
+def fails(found: list[JudgedCheck]) -> bool:
     return any(loss.alpha <= ALPHA for check in found for loss in check.losses.values())
 
 
@@ -153,7 +153,7 @@ def print_losses(options: argparse.Namespace) -> None:
         print(f"| {cell} | {what} | {row} |", flush=True)
 
 
-def listed_in(cell: Cell, check: Check, found: Judged) -> tuple[int, int]:
+def listed_in(cell: Cell, check: Check, found: JudgedCheck) -> tuple[int, int]:
     """How many queries fail that were lost, and how many others."""
     losses = [found.losses.get(tally_of(row)) for row in check]
     named = [loss is not None and loss.alpha <= ALPHA for loss in losses]

@@ -1,1 +1,1 @@
-"""The scorecards of two sides -> a `CompareReport`, gates judged, and a verdict on each query."""
+"""The results of all runs, side by side -> a `CompareReport`, gates judged, and a verdict on each query."""

@@ -27,7 +27,7 @@ from pytest_kebab_eval.comparing.checks import (
     targets_found,
 )
 from pytest_kebab_eval.comparing.one_pass import Group
-from pytest_kebab_eval.comparing.several_runs import Judged, Loss, Outcomes, Tally, judge, reversed_rows
+from pytest_kebab_eval.comparing.several_runs import JudgedCheck, Loss, Outcomes, Tally, judge, reversed_rows
 from pytest_kebab_eval.metrics import Facts
 from pytest_kebab_eval.model import ComparisonKind, Value
 
@@ -130,8 +130,8 @@ class Decision(Value, frozen=True):
 class SessionNoise(Value, frozen=True):
     """What noise explains of drops and gains, check by check; empty where runs of one side never disagree."""
 
-    lost: Mapping[Check, Judged] = {}
-    gained: Mapping[Check, Judged] = {}
+    lost: Mapping[Check, JudgedCheck] = {}
+    gained: Mapping[Check, JudgedCheck] = {}
 
 
 def decide(
@@ -165,7 +165,7 @@ def _noise_of(
                 counted[row] += n
         if LOSS in of_group:
             ranks[of_group[LOSS]] += n
-    lost: dict[Check, Judged] = {}
+    lost: dict[Check, JudgedCheck] = {}
     for can_fail in (True, False):  # what fails a query is not corrected for what does not
         judged_now = {check for check in (*rows, LOSS) if _can_fail(check, groups, rules) is can_fail}
         lost |= judge(
@@ -338,7 +338,7 @@ class _Decider:
                     "", check.name, check.words, *tally[:4], flaky, check in lost, noise, *with_others
                 )
 
-    def _is_sure(self, noise: Mapping[Check, Judged], check: Check, tally: Tally) -> bool:
+    def _is_sure(self, noise: Mapping[Check, JudgedCheck], check: Check, tally: Tally) -> bool:
         limit = _limit(noise, check, tally)
         return limit is not None and limit.alpha <= self._alpha
 
@@ -351,7 +351,7 @@ class _Decider:
         return ComparisonKind.LOSS if LOSS in lost else ComparisonKind.DRAW
 
 
-def _limit(noise: Mapping[Check, Judged], check: Check, tally: Tally) -> Loss | None:
+def _limit(noise: Mapping[Check, JudgedCheck], check: Check, tally: Tally) -> Loss | None:
     """From which alpha on a drop is more than noise; always where there is none. None if it is no drop."""
     if check in noise:
         return noise[check].losses.get(tally)

@@ -12,7 +12,7 @@ from pytest_kebab_eval.comparing.aggregates import AggregateMetrics, rounded
 from pytest_kebab_eval.comparing.checks import LOSS, Check
 from pytest_kebab_eval.comparing.decide import Decision, QueryRates, SessionNoise, count_tallies
 from pytest_kebab_eval.comparing.samples import Side, Sides, exact
-from pytest_kebab_eval.comparing.several_runs import Judged, Tally, disagreement
+from pytest_kebab_eval.comparing.several_runs import JudgedCheck, Tally, disagreement
 from pytest_kebab_eval.comparing.totals import Totals, aggregate_of_run
 from pytest_kebab_eval.model import Value
 
@@ -52,7 +52,7 @@ class CheckRates(Value, frozen=True):
     one_query: float = 0.0  # and that from which on a query would fail that alone is lost, in all runs of B
 
 
-def _check_rates(check: Check, tallies: Counter[Tally], judged: Judged | None) -> CheckRates:
+def _check_rates(check: Check, tallies: Counter[Tally], judged: JudgedCheck | None) -> CheckRates:
     share = disagreement(tallies)
     rates = CheckRates(
         check.name,

@@ -194,7 +194,7 @@ def paraphrase_groups(
     if not grouped:
         return ()
     sample, position = side.sample(), side.seen.positions[_RECALL]
-    members: dict[str, dict[str, _Found]] = {}
+    members: dict[str, dict[str, _InShownRun]] = {}
     for decision in decisions:
         shown = side.shown_facts(decision.group)
         if shown is None:
@@ -203,18 +203,18 @@ def paraphrase_groups(
         recall = sample.values(numbers)[position]
         for query_id in decision.group.query_ids:
             if query_id in grouped:
-                members.setdefault(grouped[query_id], {})[query_id] = _Found(shown, recall)
+                members.setdefault(grouped[query_id], {})[query_id] = _InShownRun(shown, recall)
     return tuple(_group(name, members[name]) for name in sorted(members))
 
 
-class _Found(NamedTuple):
+class _InShownRun(NamedTuple):
     """A query in the run that is shown, and its mean recall in all."""
 
     facts: Facts
     recall: float | None
 
 
-def _group(name: str, members: Mapping[str, _Found]) -> ParaphraseGroup:
+def _group(name: str, members: Mapping[str, _InShownRun]) -> ParaphraseGroup:
     recalls = [found.recall for found in members.values() if found.recall is not None]
     return ParaphraseGroup(
         group=name,

@@ -80,7 +80,7 @@ class Loss(NamedTuple):
     rose: int | None = None  # how many rose as far
 
 
-class Judged(NamedTuple):
+class JudgedCheck(NamedTuple):
     """What became of a check."""
 
     losses: Mapping[Tally, Loss]  # of each way in which queries did worse
@@ -90,7 +90,9 @@ class Judged(NamedTuple):
     alone: float  # the alpha from which on a query fails that alone is lost, in all runs
 
 
-def judge(checks: Mapping[Key, Rows], ranks: Mapping[Key, Counter[Tally]] | None = None) -> dict[Key, Judged]:
+def judge(
+    checks: Mapping[Key, Rows], ranks: Mapping[Key, Counter[Tally]] | None = None
+) -> dict[Key, JudgedCheck]:
     """Judge all checks that are looked at together, and those by `ranks`.
 
     Rows of no query are judged by what the others show, and are no evidence.
@@ -143,13 +145,13 @@ def disagreement(counts: Counter[Tally]) -> float | None:
     )
 
 
-def _judge_check(rows: Rows, counts: Counter[Tally], looked_at: int) -> Judged:
+def _judge_check(rows: Rows, counts: Counter[Tally], looked_at: int) -> JudgedCheck:
     fell = [tally for tally in counts if tally.drop > 0]
     worse, better = _moved(counts)
     noise, times = _Noise(counts), 2 * max(1, looked_at)
     if not _can_flip(counts):  # but for what is no evidence
         found = {tally: min(1.0, times * noise.bound(tally)) if tally.flips else 0.0 for tally in fell}
-        return Judged({tally: Loss(alpha) for tally, alpha in found.items()}, worse, better, 1.0, 0.0)
+        return JudgedCheck({tally: Loss(alpha) for tally, alpha in found.items()}, worse, better, 1.0, 0.0)
     single = noise.expected(rows)
     together = min(1.0, times * session_p(rows)) if worse else 1.0
     listed, as_far, rose = _listed(counts)
@@ -160,7 +162,7 @@ def _judge_check(rows: Rows, counts: Counter[Tally], looked_at: int) -> Judged:
             losses[tally] = Loss(together, as_far, rose)
     a, b = next(iter(rows))
     gone = Tally(len(a), len(a), 0, len(b))
-    return Judged(losses, worse, better, together, min(1.0, times * noise.bound(gone)))
+    return JudgedCheck(losses, worse, better, together, min(1.0, times * noise.bound(gone)))
 
 
 def _moved(counts: Counter[Tally]) -> tuple[int, int]:
@@ -169,7 +171,7 @@ def _moved(counts: Counter[Tally]) -> tuple[int, int]:
     return worse, better
 
 
-def _judge_ranks(counts: Counter[Tally], looked_at: int) -> Judged:
+def _judge_ranks(counts: Counter[Tally], looked_at: int) -> JudgedCheck:
     """Ranks are not yes or no: B is worse if its best rank is below A's worst.
 
     If nothing changed, any choice of the runs may be those of A, so that this happens once in as many.
@@ -177,12 +179,12 @@ def _judge_ranks(counts: Counter[Tally], looked_at: int) -> Judged:
     fell = [tally for tally in counts if tally.drop == tally.n_a * tally.n_b]
     worse, better = _moved(counts)
     if not _can_flip(counts):
-        return Judged(dict.fromkeys(fell, Loss(0.0)), worse, better, 1.0, 0.0)
+        return JudgedCheck(dict.fromkeys(fell, Loss(0.0)), worse, better, 1.0, 0.0)
     times = 2 * looked_at
     moved = [(tally, n) for tally, n in counts.items() if tally.flips or tally.drop]
     expected = times * math.fsum(n / math.comb(tally.n_a + tally.n_b, tally.n_a) for tally, n in moved)
     loss = Loss(min(1.0, expected / max(1, sum(counts[tally] for tally in fell))))
-    return Judged(dict.fromkeys(fell, loss), worse, better, 1.0, min(1.0, expected))
+    return JudgedCheck(dict.fromkeys(fell, loss), worse, better, 1.0, min(1.0, expected))
 
 
 def _listed(counts: Counter[Tally]) -> tuple[float, int, int]:

@@ -41,7 +41,7 @@ class PairedTest(NamedTuple):
     is_enough: bool = False  # whether any outcome over as many queries has a p of 0.05
 
 
-class Judged(NamedTuple):
+class MetricVerdict(NamedTuple):
     """What is said of a metric, and its p given how many metrics there are."""
 
     verdict: str
@@ -82,7 +82,7 @@ def verdicts(
     tests: Mapping[str, PairedTest],
     together: Collection[str],
     lower_is_better: Collection[str],
-) -> dict[str, Judged]:
+) -> dict[str, MetricVerdict]:
     """Judge each metric by its p after Holm over those that are judged together; any other, as one more.
 
     A metric of too few queries cannot be told from chance whatever they do, and is not counted.
@@ -93,11 +93,11 @@ def verdicts(
     found = {}
     for name, test in tests.items():
         if name not in p_values:
-            found[name] = Judged(TOO_FEW, 1.0 if test.p is None else test.p)
+            found[name] = MetricVerdict(TOO_FEW, 1.0 if test.p is None else test.p)
             continue
         p = of_listed[name] if name in listed else holm({**listed, name: p_values[name]})[name]
         is_good = (test.change < 0) == (name in lower_is_better)
-        found[name] = Judged(MAY_BE_CHANCE if p > ALPHA else BETTER if is_good else WORSE, p)
+        found[name] = MetricVerdict(MAY_BE_CHANCE if p > ALPHA else BETTER if is_good else WORSE, p)
     return found
 
 

@@ -53,7 +53,7 @@ class _Case(msgspec.Struct):
     difficulty: str | None = None
 
 
-class _Score(msgspec.Struct):
+class _JudgeScore(msgspec.Struct):
     score: float | None = None
     unsupported_claims: Texts | None = None
     supported_claims: Texts | None = None
@@ -79,8 +79,8 @@ class _Result(msgspec.Struct):
     references: tuple[_Place | str, ...] | None = None
     retrieved_chunks: tuple[_Place, ...] | None = None
     abstention: Json | None = None
-    groundedness: _Score | None = None
-    correctness: _Score | None = None
+    groundedness: _JudgeScore | None = None
+    correctness: _JudgeScore | None = None
     cost: _Cost | None = None
     latency: _Latency | None = None
     config: Json | None = None
@@ -188,7 +188,7 @@ def _answer(result: _Result) -> Json | None:
 
 
 def _judge(result: _Result, config: Json) -> Json:
-    groundedness, correctness = result.groundedness or _Score(), result.correctness or _Score()
+    groundedness, correctness = result.groundedness or _JudgeScore(), result.correctness or _JudgeScore()
     if groundedness.score is None and correctness.score is None:
         return {}
     judge = config["judge"] if isinstance(config.get("judge"), dict) else {}

@@ -205,9 +205,10 @@ class ByAnswer(Strategy):
             return _BY_DOCUMENT if hit.doc_id in self._doc_ids else ()
         return _BY_ANSWER if contains(text, self._expected, any_case=True) else ()
 
-    def is_cited(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> bool:
-        """Whether what is cited has the answer, as far as its text is known."""
-        return any(self.matches(hit, passages) for hit in (*hits, as_hit(cited, passages)))
+    def cited_targets(self, cited: Cited, hits: Sequence[Hit], passages: Passages) -> Iterator[int]:
+        """The one target, if what is cited has the answer, as far as its text is known."""
+        for hit in (*hits, as_hit(cited, passages)):
+            yield from (match.target for match in self.matches(hit, passages))
 
 
 _BY_ANSWER, _BY_DOCUMENT = (Match(0),), (Match(0, by_document=True),)

@@ -319,3 +319,17 @@ def test_places_are_those_of_supports_and_then_of_what_else_is_expected(
 def test_an_xfail_may_accept_what_is_not_cited(tmp_path: Path) -> None:
     entry = TWO_NOTES | {"must_cite": "all", "xfail": {"reason": "known", "checks": ["must_cite"]}}
     assert outcome(judged(tmp_path, entry, answered(OLD), answered(OLD)))[0] is Outcome.XFAILED
+
+
+@pytest.mark.parametrize(("cites", "is_cited"), [("c1", False), ("c2", True)])
+def test_a_passage_of_the_right_document_without_the_expected_answer_is_not_what_must_be_cited(
+    tmp_path: Path, cites: str, is_cited: bool
+) -> None:
+    entry = {"expected_answer": "three days", "expected_doc_ids": ["d1"], "must_cite": "all"}
+    hits = (
+        hit("c1", 1, doc_id="d1", text="Ask at the desk."),
+        hit("c2", 2, doc_id="d1", text="After three days."),
+    )
+    cited = answer() | {"citations": [{"marker": "[1]", "citation": None, "chunk_id": cites}]}
+    evaluation = judged(tmp_path, entry, None, result(*hits, answer=cited), run_a=None)
+    assert ("must_cite" in comparison(evaluation).checks) is not is_cited

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_kebab_eval.comparing.checks import rank_tally
 from pytest_kebab_eval.comparing.several_runs import (
-    Judged,
+    JudgedCheck,
     Loss,
     Outcomes,
     Tally,
@@ -41,7 +41,7 @@ def rows(passed: Passed, runs_a: int = 3) -> Counter[tuple[Outcomes, Outcomes]]:
     return Counter((tuple(query[:runs_a]), tuple(query[runs_a:])) for query in passed)
 
 
-def judged(passed: Passed, runs_a: int = 3) -> Judged:
+def judged(passed: Passed, runs_a: int = 3) -> JudgedCheck:
     return judge({"check": rows(passed, runs_a)})["check"]
 
 
@@ -51,7 +51,7 @@ def flaky(queries: int, runs: int = 6, seed: int = 1) -> list[list[bool]]:
     return [[generator.random() < rate for _ in range(runs)] for rate in rates]
 
 
-def fails(found: Judged) -> set[Tally]:
+def fails(found: JudgedCheck) -> set[Tally]:
     return {tally for tally, loss in found.losses.items() if loss.alpha <= ALPHA}
 
 
@@ -69,8 +69,8 @@ def test_where_runs_never_disagree_every_loss_fails() -> None:
 
 
 def test_where_nothing_moves_there_is_nothing_to_judge() -> None:
-    assert judged([STEADY] * 9) == Judged({}, 0, 0, 1.0, 0.0)
-    assert judge({"check": Counter()}) == {"check": Judged({}, 0, 0, 1.0, 0.0)}
+    assert judged([STEADY] * 9) == JudgedCheck({}, 0, 0, 1.0, 0.0)
+    assert judge({"check": Counter()}) == {"check": JudgedCheck({}, 0, 0, 1.0, 0.0)}
 
 
 @pytest.mark.parametrize("others", [0, 1, 6])

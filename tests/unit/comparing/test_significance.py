@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kebab_eval.comparing.significance import (
-    Judged,
+    MetricVerdict,
     PairedTest,
     format_p,
     holm,
@@ -107,15 +107,15 @@ def test_holm_corrects_the_smallest_p_for_all_and_none_is_less_than_the_one_befo
 def test_a_metric_is_judged_by_how_many_are_in_the_summary() -> None:
     fell = yes_no(0, 5, 30)  # p = 0.0312
     tests = {"fell": fell, "same": yes_no(3, 3, 30)}
-    assert verdicts({"fell": fell}, tests, ())["fell"] == Judged("worse", 0.0312)
-    assert verdicts(tests, tests, ())["fell"] == Judged("may be chance", 0.0624)
+    assert verdicts({"fell": fell}, tests, ())["fell"] == MetricVerdict("worse", 0.0312)
+    assert verdicts(tests, tests, ())["fell"] == MetricVerdict("may be chance", 0.0624)
 
 
 def test_a_metric_of_too_few_queries_does_not_count() -> None:
     tests = {"fell": yes_no(0, 5, 30), "few": yes_no(0, 4, 4)}
     assert verdicts(tests, tests, ()) == {
-        "fell": Judged("worse", 0.0312),
-        "few": Judged("too few queries", 0.0625),
+        "fell": MetricVerdict("worse", 0.0312),
+        "few": MetricVerdict("too few queries", 0.0625),
     }
 
 
